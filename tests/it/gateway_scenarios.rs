@@ -52,3 +52,24 @@ fn the_surface_stays_small_whatever_is_behind_it() {
         assert!(facts.proxy_tokens < facts.direct_tokens, "{}: {facts:?}", case.name);
     }
 }
+
+#[test]
+fn each_kind_costs_less_to_search_than_to_list() {
+    let cases: Vec<Case> = own_cases().into_iter().filter(|case| matches!(case.source, Source::Kinds(_))).collect();
+    assert_eq!(cases.len(), 1);
+    for case in cases {
+        let (_, Outcome::Measured(GatewayFacts::Kinds(facts))) = record(&case).unwrap() else {
+            panic!("{}", case.name)
+        };
+        assert_eq!(facts.kinds.len(), 3);
+        for kind in &facts.kinds {
+            let name = kind.kind.name();
+            assert!(kind.largest_page <= 450, "{name}: {} tokens", kind.largest_page);
+            assert!(kind.surface_tokens + kind.largest_page < kind.list_tokens, "{name}: {kind:?}");
+            for search in [&kind.said, &kind.asked] {
+                assert!(search.first_tools.len() >= 40, "{name}: {} requests", search.first_tools.len());
+                assert!(search.ours.recall_at_1.mean <= search.ours.recall_at_5.mean, "{name}");
+            }
+        }
+    }
+}

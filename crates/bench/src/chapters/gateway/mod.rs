@@ -14,7 +14,8 @@ use crate::chapter::{
     Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
 };
 use crate::eval::gateway::case::{Case, TOGETHER};
-use crate::eval::gateway::record::{GatewayFacts, Injected, SurfaceFacts};
+use crate::eval::gateway::kinds;
+use crate::eval::gateway::record::{GatewayFacts, Injected, KindFacts, SurfaceFacts};
 use crate::eval::gateway::run::{configuration, inputs, record, version};
 use crate::eval::identity::Broken;
 use crate::eval::record::Origin;
@@ -133,12 +134,44 @@ impl Together {
     }
 }
 
+/// What must hold among the figures of one kind of item.
+fn check_kind(facts: &KindFacts, broken: &mut Broken) {
+    let name = facts.kind.name();
+    let mut requests = 0;
+    for (manner, search) in [("said", &facts.said), ("asked", &facts.asked)] {
+        requests += search.first_tools.len();
+        for (whose, recall) in [("ours", &search.ours), ("control", &search.control)] {
+            broken.estimate(&format!("{name}, {manner}, {whose}: recall@1"), &recall.recall_at_1);
+            broken.estimate(&format!("{name}, {manner}, {whose}: recall@5"), &recall.recall_at_5);
+            broken.unless(
+                recall.ranks.queries() == search.first_tools.len() && *recall == kinds::recall(recall.ranks.clone()),
+                format!("{name}, {manner}, {whose}: the ranks give other recalls"),
+            );
+        }
+        broken.paired(&format!("{name}, {manner}"), &search.versus_control);
+        let difference = kinds::difference(&search.ours.ranks, &search.control.ranks, &search.first_tools);
+        broken.unless(
+            difference == search.versus_control,
+            format!("{name}, {manner}: the ranks give another difference from the control"),
+        );
+    }
+    broken.unless(facts.pages == requests, format!("{name}: there are more or fewer pages than requests"));
+    broken.unless(
+        facts.largest_page <= facts.page_tokens && facts.page_tokens <= facts.pages * facts.largest_page,
+        format!("{name}: the pages do not add up"),
+    );
+}
+
 /// What must hold among the counts of one case.
 fn check(facts: &GatewayFacts, broken: &mut Broken) {
     let injected = match facts {
         GatewayFacts::Surface(facts) => {
             broken.unless(facts.queries <= facts.tools, "more names than tools");
             broken.unless((facts.page_tokens > 0) == facts.page_query.is_some(), "a page of no query, or none of one");
+            return;
+        }
+        GatewayFacts::Kinds(facts) => {
+            facts.kinds.iter().for_each(|kind| check_kind(kind, broken));
             return;
         }
         GatewayFacts::Session(facts) => {

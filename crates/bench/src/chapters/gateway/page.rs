@@ -4,13 +4,14 @@ use std::fmt;
 
 use super::overhead;
 use crate::chapter::{Answer, Question};
+use crate::eval::everyday::Manner;
 use crate::eval::gateway::case::TOGETHER;
-use crate::eval::gateway::record::{GatewayFacts, ScenarioFacts, SessionFacts, SurfaceFacts};
-use crate::eval::record::Outcome;
+use crate::eval::gateway::record::{GatewayFacts, KindFacts, KindsFacts, ScenarioFacts, SearchFacts, SessionFacts, SurfaceFacts};
+use crate::eval::record::{Outcome, Paired};
 use crate::eval::statistics::median;
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, count, percent};
+use crate::report::number::{MISSING, conclusions, count, difference, estimate, fixed, percent, share};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
 use crate::results::{Record, Results, worst};
@@ -62,6 +63,14 @@ fn scenarios(gateway: &GatewayResults) -> Vec<Row<'_, ScenarioFacts>> {
     })
 }
 
+/// What is listed and found of each kind.
+fn kinds(gateway: &GatewayResults) -> Vec<Row<'_, KindsFacts>> {
+    rows(gateway, |measured| match measured {
+        GatewayFacts::Kinds(facts) => Some(facts),
+        _ => None,
+    })
+}
+
 /// The catalogs of single servers and collections, and all public ones together.
 fn apart(gateway: &GatewayResults) -> (Vec<Row<'_, SurfaceFacts>>, Option<Row<'_, SurfaceFacts>>) {
     let (together, single): (Vec<_>, Vec<_>) = surfaces(gateway).into_iter().partition(|(name, ..)| *name == TOGETHER);
@@ -86,6 +95,7 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
          behind one gateway.",
         &surface_table(gateway),
     );
+    by_kind(page, gateway);
     page.subheading("Recorded sessions");
     page.figure(session_figure(gateway));
     if let Some(played) = Played::of(gateway) {
@@ -126,8 +136,113 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
 }
 
 /// The tables of the chapter, for a terminal.
-pub(super) fn tables(gateway: &GatewayResults) -> [Table; 5] {
-    [surface_table(gateway), session_table(gateway), refusals(gateway), scenario_table(gateway), failures(gateway)]
+pub(super) fn tables(gateway: &GatewayResults) -> [Table; 7] {
+    [
+        surface_table(gateway),
+        kind_table(gateway),
+        found_table(gateway),
+        session_table(gateway),
+        refusals(gateway),
+        scenario_table(gateway),
+        failures(gateway),
+    ]
+}
+
+/// What is listed and found of tools, resources and prompts; nothing without such a collection.
+fn by_kind(page: &mut Document, gateway: &GatewayResults) {
+    let all = kinds(gateway);
+    if all.is_empty() {
+        return;
+    }
+    page.subheading("Tools, resources and prompts");
+    for (name, _, facts) in &all {
+        page.block(&format!(
+            "The collection [`gold/{name}`](../gold/{name}/README.md): {} servers of a public library behind one gateway, written for \
+             this project like its requests. Each request needs items of one kind and is put to the gateway's search of that kind \
+             (`tool_browse`, `resource_browse`, `prompt_browse`), twice: as people speak and as a model asks. That the \
+             kind is known is taken for granted, and one hand wrote items and both wordings: a model that does not know the items \
+             asks in other words.",
+            count(facts.servers),
+        ));
+    }
+    page.table(
+        "Tokens of the lists of all servers (`tools/list`, `resources/list`, `prompts/list`), of the gateway's own tools for that \
+         kind, and of a page of at most ten cards, on average over all requests. *Saved* compares the list with those tools and one \
+         page together. Clients show models the list of tools; of resources and prompts many show only what a person picks, \
+         and there is nothing to save.",
+        &kind_table(gateway),
+    );
+    page.table(
+        "How much of what a request needs is the first card, and among the first five, with 95 % intervals; beside it the \
+         control, a gateway whose indexes rank by flat BM25, with recall@5 less that of the control. Verdicts are corrected for the \
+         number of rows.",
+        &found_table(gateway),
+    );
+}
+
+/// Every kind, with its name and the mark of its record.
+fn each_kind(gateway: &GatewayResults) -> Vec<(String, &KindFacts)> {
+    let mut each = Vec::new();
+    for (name, label, facts) in kinds(gateway) {
+        let mark = label.strip_prefix(name).unwrap_or_default();
+        each.extend(facts.kinds.iter().map(|kind| (format!("{}{mark}", kind.kind.name()), kind)));
+    }
+    each
+}
+
+fn kind_table(gateway: &GatewayResults) -> Table {
+    let titles = ["kind", "items", "list", "gateway's tools", "ten cards", "largest page", "saved"];
+    let mut table = Table::new(titles);
+    for (name, facts) in each_kind(gateway) {
+        let page = facts.page_tokens as f64 / facts.pages.max(1) as f64;
+        let instead = facts.surface_tokens as f64 + page;
+        let list = facts.list_tokens as f64;
+        table.row([
+            name,
+            count(facts.items),
+            count(facts.list_tokens),
+            count(facts.surface_tokens),
+            fixed(page, 0),
+            count(facts.largest_page),
+            if instead < list { percent(1.0 - instead / list) } else { MISSING.to_owned() },
+        ]);
+    }
+    table
+}
+
+fn found_table(gateway: &GatewayResults) -> Table {
+    let titles = [
+        "kind",
+        "wording",
+        "requests",
+        "recall@1",
+        "recall@5",
+        "recall@1, flat BM25",
+        "recall@5, flat BM25",
+        "less flat BM25",
+        "verdict",
+    ];
+    let mut table = Table::new(titles).words(&["wording", "verdict"]);
+    let kinds = each_kind(gateway);
+    let mut rows: Vec<(&str, Manner, &SearchFacts)> = Vec::new();
+    for (name, facts) in &kinds {
+        rows.extend([(name.as_str(), Manner::Said, &facts.said), (name.as_str(), Manner::Asked, &facts.asked)]);
+    }
+    let paired: Vec<&Paired> = rows.iter().map(|(_, _, facts)| &facts.versus_control).collect();
+    for ((name, manner, facts), verdict) in rows.iter().zip(conclusions(&paired)) {
+        table.row([
+            (*name).to_owned(),
+            manner.title().to_owned(),
+            count(facts.first_tools.len()),
+            estimate(&facts.ours.recall_at_1),
+            estimate(&facts.ours.recall_at_5),
+            share(facts.control.recall_at_1.mean),
+            share(facts.control.recall_at_5.mean),
+            difference(&facts.versus_control.difference),
+            verdict,
+        ]);
+    }
+    table
 }
 
 fn surface_table(gateway: &GatewayResults) -> Table {
@@ -425,7 +540,10 @@ impl fmt::Display for Played {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::gateway::kinds;
     use crate::eval::gateway::record::{Injected, Refusal};
+    use crate::eval::gateway::scenario::Shelf;
+    use crate::eval::ranks::Ranks;
     use crate::results::recorded;
 
     fn surface(tools: usize) -> Outcome<GatewayFacts> {
@@ -440,6 +558,31 @@ mod tests {
             page_tokens: 300 + tools,
             page_query: Some("read".to_owned()),
         }))
+    }
+
+    /// A kind of which one of two requests is found as people speak, by the control none, and both as models ask.
+    fn kind_of(kind: Shelf, list_tokens: usize) -> KindFacts {
+        let search = |ranks: &str, control: &str| {
+            let (ours, control): (Ranks, Ranks) =
+                (serde_json::from_str(ranks).unwrap(), serde_json::from_str(control).unwrap());
+            SearchFacts {
+                versus_control: kinds::difference(&ours, &control, &[4, 7]),
+                ours: kinds::recall(ours),
+                control: kinds::recall(control),
+                first_tools: vec![4, 7],
+            }
+        };
+        KindFacts {
+            kind,
+            items: 12,
+            list_tokens,
+            surface_tokens: 300,
+            pages: 4,
+            page_tokens: 1_212,
+            largest_page: 400,
+            said: search("[[2],[null]]", "[[null],[null]]"),
+            asked: search("[[1],[3]]", "[[1],[3]]"),
+        }
     }
 
     fn sample() -> GatewayResults {
@@ -486,6 +629,13 @@ mod tests {
                     injected,
                 })),
             ),
+            (
+                "kinds/library".to_owned(),
+                Outcome::Measured(GatewayFacts::Kinds(KindsFacts {
+                    servers: 3,
+                    kinds: vec![kind_of(Shelf::Tools, 4_000), kind_of(Shelf::Prompts, 602)],
+                })),
+            ),
             (format!("surface/{TOGETHER}"), surface(400)),
         ];
         records.extend((1..=17).map(|tools| (format!("surface/server-{tools:02}"), surface(tools))));
@@ -495,12 +645,24 @@ mod tests {
     #[test]
     fn the_tables_show_the_largest_and_count_the_rest() {
         let shown: Vec<String> = tables(&sample()).iter().map(Table::plain).collect();
-        let [surface, session, refused, scenario, failed]: [String; 5] = shown.try_into().unwrap();
+        let [surface, kinds, found, session, refused, scenario, failed]: [String; 7] = shown.try_into().unwrap();
         assert_eq!(surface.lines().count(), 1 + SHOWN + 2, "{surface}");
         assert!(
             surface.contains("2 others, one gateway each") && surface.contains("all catalogs together (1)"),
             "{surface}"
         );
+        let cells = |table: &str| -> Vec<String> {
+            table.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>().join(" ")).collect()
+        };
+        let costs = ["tools 12 4,000 300 303 400 84.9 %", "prompts 12 602 300 303 400 –"];
+        assert_eq!(cells(&kinds)[1..], costs);
+        let finds = [
+            "as people speak 2 .000 [.00, .00] .500 [.00, 1.00] .000 .000 +.500 [.000, +1.000] inconclusive",
+            "as models ask 2 .500 [.00, 1.00] 1.000 [1.00, 1.00] .500 1.000 .000 [.000, .000] same",
+        ];
+        let finds: Vec<String> =
+            ["tools", "prompts"].iter().flat_map(|kind| finds.map(|found| format!("{kind} {found}"))).collect();
+        assert_eq!(cells(&found)[1..], finds);
         assert!(session.contains("3,000*") && session.contains("98.7 %") && session.contains("3 / 3"), "{session}");
         assert!(refused.contains("ARGS_INVALID"), "{refused}");
         assert!(scenario.contains("3 / 4") && scenario.contains("UPSTREAM_TIMEOUT 2"), "{scenario}");

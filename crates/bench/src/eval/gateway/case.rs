@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::kinds;
 use super::scenario::{self, Scenario};
 use super::session::Recording;
 use super::stage::{Lists, Server};
@@ -68,6 +69,8 @@ pub enum Source {
     Catalogs(Vec<PathBuf>),
     /// A collection of this project, with a server for each that its tools name.
     Gold(PathBuf),
+    /// One with requests for each kind of item.
+    Kinds(PathBuf),
     /// A recording, and where the lists of its servers are.
     Session(PathBuf, PathBuf),
     /// A scenario, and where the collections are.
@@ -80,6 +83,7 @@ impl Case {
     pub fn kind(&self) -> &'static str {
         match self.source {
             Source::Catalogs(_) | Source::Gold(_) => "surface",
+            Source::Kinds(_) => "kinds",
             Source::Session(..) => "session",
             Source::Scenario(..) => "scenario",
         }
@@ -98,7 +102,7 @@ impl Case {
         match &self.source {
             Source::Catalogs(paths) => paths.iter().all(|path| path.is_file()),
             Source::Session(path, catalogs) => path.is_file() && catalogs.is_dir(),
-            Source::Gold(_) | Source::Scenario(..) => true,
+            Source::Gold(_) | Source::Kinds(_) | Source::Scenario(..) => true,
         }
     }
 }
@@ -115,6 +119,12 @@ impl Places {
             name: (*name).to_owned(),
             origin: Origin::Embedded,
             source: Source::Gold(folder),
+        }));
+        let kinds = Some(self.gold.join(kinds::COLLECTION)).filter(|folder| folder.is_dir());
+        cases.extend(kinds.map(|folder| Case {
+            name: kinds::COLLECTION.to_owned(),
+            origin: Origin::Embedded,
+            source: Source::Kinds(folder),
         }));
         let Public { catalogs, sessions } = self.public()?;
         let public = |name: &str, source: Source| Case { name: name.to_owned(), origin: Origin::Public, source };
@@ -168,6 +178,16 @@ impl Reader {
         self.0.update(bytes);
     }
 
+    /// Takes in a file that is read elsewhere.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn file(&mut self, path: &Path) -> Result<()> {
+        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        self.take(&bytes);
+        Ok(())
+    }
+
     fn read<T: serde::de::DeserializeOwned>(&mut self, path: &Path) -> Result<T> {
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
         self.take(&bytes);
@@ -182,19 +202,35 @@ impl Reader {
         Ok(Server { name: stem(path), lists: self.read(path)? })
     }
 
-    /// The servers that the tools of a collection name.
+    /// The servers that the items of a collection name.
     ///
     /// # Errors
     /// As [`Self::server`].
     pub fn collection(&mut self, folder: &Path) -> Result<Vec<Server>> {
-        let tools: Vec<Value> = self.read(&folder.join("catalog.json"))?;
-        let mut servers: BTreeMap<String, Lists> = BTreeMap::new();
-        for mut tool in tools {
-            // The server is known by its connection and not part of what it lists.
-            let server = tool.as_object_mut().and_then(|tool| tool.shift_remove("server"));
-            let server = server.as_ref().and_then(Value::as_str).map_or_else(|| stem(folder), str::to_owned);
-            servers.entry(server).or_default().tools.push(tool);
+        /// Tools alone are an array; with resources or prompts they are members of an object.
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Catalog {
+            Tools(Vec<Value>),
+            All(Lists),
         }
+        let lists = match self.read(&folder.join("catalog.json"))? {
+            Catalog::Tools(tools) => Lists { tools, ..Lists::default() },
+            Catalog::All(lists) => lists,
+        };
+        let mut servers: BTreeMap<String, Lists> = BTreeMap::new();
+        let mut add = |items: Vec<Value>, list: fn(&mut Lists) -> &mut Vec<Value>| {
+            for mut item in items {
+                // The server is known by its connection and not part of what it lists.
+                let server = item.as_object_mut().and_then(|item| item.shift_remove("server"));
+                let server = server.as_ref().and_then(Value::as_str).map_or_else(|| stem(folder), str::to_owned);
+                list(servers.entry(server).or_default()).push(item);
+            }
+        };
+        add(lists.tools, |lists| &mut lists.tools);
+        add(lists.resources, |lists| &mut lists.resources);
+        add(lists.resource_templates, |lists| &mut lists.resource_templates);
+        add(lists.prompts, |lists| &mut lists.prompts);
         Ok(servers.into_iter().map(|(name, lists)| Server { name, lists }).collect())
     }
 

@@ -1,4 +1,5 @@
-//! The gateway x catalogs, recorded sessions and scenarios -> records of what its surface and its answers cost.
+//! The gateway x catalogs, recorded sessions, scenarios and requests by kind -> records of what its surface and its answers cost,
+//! and of what its searches find.
 //!
 //! Everything goes through a real gateway as a client sees it; only the servers behind it are code of this process
 //! ([`stage`]), so that the same inputs give the same figures on every machine. What a hop costs in time is measured
@@ -6,6 +7,7 @@
 
 pub mod case;
 pub mod exchange;
+pub mod kinds;
 pub mod overhead;
 pub mod record;
 pub mod run;

@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::scenario::Shelf;
+use crate::eval::ranks::Ranks;
+use crate::eval::record::{Estimate, Paired};
+
 /// What was measured on a case, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -16,6 +20,8 @@ pub enum GatewayFacts {
     Session(SessionFacts),
     /// A scenario of this project.
     Scenario(ScenarioFacts),
+    /// A collection of this project with requests for each kind of item.
+    Kinds(KindsFacts),
 }
 
 /// What a client is shown of a catalog.
@@ -40,6 +46,66 @@ pub struct SurfaceFacts {
     pub page_tokens: usize,
     /// The query that it answers; the first of equals.
     pub page_query: Option<String>,
+}
+
+/// What is listed and found of each kind of item, through one gateway.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindsFacts {
+    /// Servers behind the gateway.
+    pub servers: usize,
+    /// Tools, resources and prompts, in this order.
+    pub kinds: Vec<KindFacts>,
+}
+
+/// What is listed and found of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindFacts {
+    /// The kind.
+    pub kind: Shelf,
+    /// Items of it.
+    pub items: usize,
+    /// Tokens of the definitions as the servers list them.
+    pub list_tokens: usize,
+    /// Tokens of the definitions that stand for them: the gateway's own tools for this kind.
+    pub surface_tokens: usize,
+    /// Searches: every request in both wordings.
+    pub pages: usize,
+    /// Tokens of the answers to them together, at most ten cards each.
+    pub page_tokens: usize,
+    /// Tokens of the largest.
+    pub largest_page: usize,
+    /// What is found for requests as people say them.
+    pub said: SearchFacts,
+    /// What is found for the same requests as a model would ask for them.
+    pub asked: SearchFacts,
+}
+
+/// What searches of one kind found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchFacts {
+    /// Through a gateway as it comes.
+    pub ours: RecallFacts,
+    /// Through one whose indexes rank by flat BM25.
+    pub control: RecallFacts,
+    /// recall@5 of the first less that of the second.
+    pub versus_control: Paired,
+    /// For each request the number of the first item that it needs: requests of one number stand or fall together.
+    pub first_tools: Vec<u32>,
+}
+
+/// How much of what was needed stood on the first page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecallFacts {
+    /// recall@1, an equivalent counting as the item that it stands for.
+    pub recall_at_1: Estimate,
+    /// recall@5, likewise.
+    pub recall_at_5: Estimate,
+    /// The place on the page at which each needed item stood: both recalls follow from it.
+    pub ranks: Ranks,
 }
 
 /// Tokens of calls and their answers, and what was stored of the results.

@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::case::{Case, Reader, Source};
 use super::exchange::{Ledger, failure, handles, texts, tokens};
+use super::kinds::Requests;
 use super::record::{GatewayFacts, ScenarioFacts};
-use super::scenario::{Play, Scenario, Shelf, Step, Then};
+use super::scenario::{Play, Scenario, Step, Then};
 use super::session::Recording;
 use super::stage::{Lists, Server, Stage};
 use super::surface::{direct_tokens, listed_tokens};
-use super::{session, surface};
+use super::{kinds, session, surface};
 use crate::eval::record::Outcome;
 use crate::eval::version;
 use contextweaver_context::FirewallConfig;
@@ -67,6 +68,7 @@ pub fn record(case: &Case) -> Result<(String, Outcome<GatewayFacts>)> {
     let (inputs_sha256, stage) = read(case)?;
     let measured = match stage {
         Set::Surface(servers) => surface::facts(&servers).map(GatewayFacts::Surface),
+        Set::Kinds(requests) => kinds::facts(&requests).map(GatewayFacts::Kinds),
         Set::Session(recording, lists) => session::facts(&recording, &lists).map(GatewayFacts::Session),
         Set::Scenario(scenario, servers) => facts(scenario, &servers).map(GatewayFacts::Scenario),
     };
@@ -84,6 +86,7 @@ pub fn inputs(case: &Case) -> Result<String> {
 /// What a case is made of, read.
 enum Set<'c> {
     Surface(Vec<Server>),
+    Kinds(Box<Requests>),
     Session(Recording, BTreeMap<String, Lists>),
     Scenario(&'c Scenario, Vec<Server>),
 }
@@ -95,6 +98,7 @@ fn read(case: &Case) -> Result<(String, Set<'_>)> {
             Set::Surface(paths.iter().map(|path| reader.server(path)).collect::<Result<Vec<_>>>()?)
         }
         Source::Gold(folder) => Set::Surface(reader.collection(folder)?),
+        Source::Kinds(folder) => Set::Kinds(Box::new(Requests::read(&mut reader, folder)?)),
         Source::Session(path, catalogs) => {
             let (recording, lists) = reader.recording(path, catalogs)?;
             Set::Session(recording, lists)
@@ -272,14 +276,4 @@ impl Performance<'_> {
 /// Arguments that were checked to be JSON.
 fn value(args: Option<&str>) -> Option<Value> {
     args.and_then(|args| serde_json::from_str(args).ok())
-}
-
-impl Shelf {
-    fn tool(self) -> &'static str {
-        match self {
-            Self::Tools => "tool_browse",
-            Self::Resources => "resource_browse",
-            Self::Prompts => "prompt_browse",
-        }
-    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::stage::Lists;
@@ -137,7 +137,7 @@ pub enum Step {
 }
 
 /// What is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shelf {
     /// The tools of all servers.
@@ -147,6 +147,31 @@ pub enum Shelf {
     Resources,
     /// The prompts of all servers.
     Prompts,
+}
+
+impl Shelf {
+    /// All of them, in the order in which pages show them.
+    pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+
+    /// The gateway's tool that looks through it.
+    #[must_use]
+    pub fn tool(self) -> &'static str {
+        match self {
+            Self::Tools => "tool_browse",
+            Self::Resources => "resource_browse",
+            Self::Prompts => "prompt_browse",
+        }
+    }
+
+    /// The word for what stands there.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
 }
 
 /// What must come of a step.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::scenario::Shelf;
 use contextweaver_gateway::upstream::{Answer, Fault, InProcess};
 use contextweaver_gateway::wire::{Raw, RpcError};
 use contextweaver_gateway::{Era, GatewayConfig, Mode, Target, UpstreamConfig};
@@ -34,10 +35,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// The text of its list of tools.
+    /// The text of its list of one kind; templates of resources are no part of one.
     #[must_use]
-    pub fn tool_list(&self) -> String {
-        Value::from(self.lists.tools.clone()).to_string()
+    pub fn list(&self, shelf: Shelf) -> String {
+        let Lists { tools, resources, prompts, .. } = &self.lists;
+        let list = match shelf {
+            Shelf::Tools => tools,
+            Shelf::Resources => resources,
+            Shelf::Prompts => prompts,
+        };
+        Value::from(list.clone()).to_string()
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::exchange::{texts, tokens};
 use super::record::SurfaceFacts;
+use super::scenario::Shelf;
 use super::stage::{Server, Stage};
 use contextweaver_gateway::{LocalClient, Mode};
 
@@ -22,7 +23,7 @@ pub fn listed_tokens(client: &LocalClient) -> Result<usize, String> {
 /// Tokens of the definitions as `servers` list them themselves.
 #[must_use]
 pub fn direct_tokens(servers: &[Server]) -> usize {
-    servers.iter().map(|server| tokens(&server.tool_list())).sum()
+    servers.iter().map(|server| tokens(&server.list(Shelf::Tools))).sum()
 }
 
 /// The facts of `servers` behind one gateway.
