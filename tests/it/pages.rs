@@ -308,7 +308,7 @@ fn what_pages_say_is_what_happens() {
         not run: it serves until its input ends.
     docs/performance.md: blocks run 0, outputs compared 0
         not run: it compiles.
-    docs/prompts.md: blocks run 4, outputs compared 7
+    docs/prompts.md: blocks run 4, outputs compared 8
         not run: it measures for minutes, in the checkout.
     docs/report.md: blocks run 1, outputs compared 0
         not run: tests/it/own.rs does, in a workspace.
