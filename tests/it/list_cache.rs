@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::Files;
 
-/// A server with one tool, of the name in the file `tool`, that takes the seconds in the file `seconds` to start.
+/// A server with one tool, of the name in the file `tool`. It does not start while there is a file `shut`, and ends at once where there is
+/// a file `gone`.
 const SCRIPT: &str = r#"
-sleep "$(cat seconds)" || exit 1
+while [ -e shut ]; do sleep 0.05; done
+[ -e gone ] && exit 1
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
@@ -22,16 +24,15 @@ while read -r line; do
 done
 "#;
 
-/// Longer than a gateway takes to start on a busy machine, so that one that waits for its server is told apart.
-const SLOW: u64 = 6;
+/// A gateway that waits for a server that is shut waits twice as long.
+const SOON: Duration = Duration::from_secs(60);
 
-/// A gateway on standard streams, and how long it took until it had listed its tools.
+/// A gateway on standard streams, and the tools that it listed first.
 struct Gateway {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     tools: Vec<String>,
-    took: Duration,
     /// Whether it has said that the list of tools is another.
     told: bool,
 }
@@ -48,18 +49,18 @@ impl Gateway {
             .spawn()
             .unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut gateway = Self { child, input, output, tools: Vec::new(), took: Duration::ZERO, told: false };
+        let mut gateway = Self { child, input, output, tools: Vec::new(), told: false };
         let client = json!({"name": "c", "version": "1"});
         let greeted = gateway
             .ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}));
         if mode == "passthrough" {
             assert_eq!(greeted["result"]["instructions"], "Ask kindly.");
-            gateway.took = began.elapsed();
+            assert!(began.elapsed() < SOON, "it waited for its server: {:?}", began.elapsed());
             return gateway;
         }
         writeln!(gateway.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
         gateway.tools = gateway.list();
-        gateway.took = began.elapsed();
+        assert!(began.elapsed() < SOON, "it waited for its server: {:?}", began.elapsed());
         gateway
     }
 
@@ -71,9 +72,17 @@ impl Gateway {
         message
     }
 
-    /// The answer. What comes before it is only noted.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.send(method, params);
+        self.answer()
+    }
+
+    fn send(&mut self, method: &str, params: &Value) {
         writeln!(self.input, r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).unwrap();
+    }
+
+    /// The answer to what was sent. What comes before it is only noted.
+    fn answer(&mut self) -> Value {
         loop {
             let message = self.next();
             if message.get("id").is_some() {
@@ -89,10 +98,14 @@ impl Gateway {
         names.filter(|name| name.starts_with("s__")).map(|name| name.split("__").nth(1).unwrap().to_owned()).collect()
     }
 
-    /// The text of what comes of a call.
-    fn call(&mut self, tool: &str) -> String {
-        let params = json!({"name": "tool_execute", "arguments": {"tool_id": format!("s:{tool}"), "args": {}}});
-        self.ask("tools/call", &params)["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+    /// The text of what comes of a call. `meanwhile` runs when the call has been sent.
+    fn call(&mut self, tool: &str, meanwhile: impl FnOnce()) -> String {
+        self.send(
+            "tools/call",
+            &json!({"name": "tool_execute", "arguments": {"tool_id": format!("s:{tool}"), "args": {}}}),
+        );
+        meanwhile();
+        self.answer()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -105,16 +118,16 @@ impl Drop for Gateway {
 
 fn files(startup: &Value) -> Files {
     let files = Files::new();
-    let server = json!({"command": "sh", "args": ["-c", SCRIPT], "era": "legacy", "cwd": files.path("")});
+    let server =
+        json!({"command": "sh", "args": ["-c", SCRIPT], "era": "legacy", "timeout": 120, "cwd": files.path("")});
     files.write("gateway.json", json!({"upstreams": {"s": server}, "startup": startup}).to_string());
-    files.write("seconds", "0");
     files.write("tool", "first");
     files
 }
 
 /// The one file of the cache, once it is there with this text in it.
 fn cached(files: &Files, text: &str) -> std::path::PathBuf {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         let found = std::fs::read_dir(files.path("lists")).into_iter().flatten().next();
         if let Some(path) = found.map(|entry| entry.unwrap().path())
@@ -130,7 +143,6 @@ fn cached(files: &Files, text: &str) -> std::path::PathBuf {
 #[test]
 fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     let files = files(&json!({"list_cache": "lists"}));
-    let slow = Duration::from_secs(SLOW);
     let first = Gateway::start(&files, "proxy");
     assert_eq!(first.tools, ["first"]);
     let path = cached(&files, "first");
@@ -138,13 +150,13 @@ fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "others may read it");
 
     // The lists are those of last time; a call waits for the server; clients hear that the lists have changed.
-    files.write("seconds", SLOW.to_string());
+    files.write("shut", "");
     files.write("tool", "second");
     let mut gateway = Gateway::start(&files, "proxy");
     assert_eq!(gateway.tools, ["first"]);
-    assert!(gateway.took < slow, "it waited for its server: {:?}", gateway.took);
-    assert_eq!(gateway.call("first"), "done");
-    let until = Instant::now() + Duration::from_secs(20);
+    let open = || std::fs::remove_file(files.path("shut")).unwrap();
+    assert_eq!(gateway.call("first", open), "done");
+    let until = Instant::now() + Duration::from_secs(60);
     while gateway.list() != ["second"] || !gateway.told {
         assert!(Instant::now() < until, "told of changes: {}", gateway.told);
         std::thread::sleep(Duration::from_millis(20));
@@ -153,28 +165,27 @@ fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     drop(gateway);
 
     // What the only server says about itself is known as well.
-    let gateway = Gateway::start(&files, "passthrough");
-    assert!(gateway.took < slow, "it waited for its server: {:?}", gateway.took);
-    drop(gateway);
+    files.write("shut", "");
+    drop(Gateway::start(&files, "passthrough"));
+    open();
 
     // A file that is damaged, or of another configuration, counts as absent, and is written anew.
-    files.write("seconds", "0");
     files.write("tool", "third");
     std::fs::write(&path, "{").unwrap();
     assert_eq!(Gateway::start(&files, "proxy").tools, ["third"]);
     let config = std::fs::read_to_string(files.path("gateway.json")).unwrap();
     files.write("tool", "fourth");
-    files.write("gateway.json", config.replace("\"era\":\"legacy\"", "\"era\":\"legacy\",\"timeout\":20"));
+    files.write("gateway.json", config.replace("\"timeout\":120", "\"timeout\":60"));
     let gateway = Gateway::start(&files, "proxy");
     assert_eq!(gateway.tools, ["fourth"]);
     cached(&files, "fourth");
     drop(gateway);
 
     // Without the server its tools stay, and a call says why it cannot be made.
-    files.write("seconds", "none");
+    files.write("gone", "");
     let mut gateway = Gateway::start(&files, "proxy");
     assert_eq!(gateway.tools, ["fourth"]);
-    assert!(gateway.call("fourth").contains("UPSTREAM_UNAVAILABLE"));
+    assert!(gateway.call("fourth", || ()).contains("UPSTREAM_UNAVAILABLE"));
 }
 
 #[test]
