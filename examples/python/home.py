@@ -8,7 +8,8 @@ import threading
 
 import contextweaver_rs as cw
 
-CATALOG = cw.Catalog.from_path(pathlib.Path(__file__).resolve().parents[2] / "gold/household/catalog.json")
+CATALOG_FILE = pathlib.Path(__file__).resolve().parents[2] / "gold/household/catalog.json"
+CATALOG = cw.Catalog.from_path(CATALOG_FILE)
 # As MCP servers list them, under names that no two share.
 TOOLS = CATALOG.as_tools("mcp")
 QUESTION = "turn on the lights in the kitchen"
