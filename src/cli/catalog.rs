@@ -1,11 +1,12 @@
-//! `catalog inspect | lint | diff | convert`: what is in a catalog, what is wrong with it, what changed, and the same in
-//! another form.
+//! `catalog inspect | list | lint | diff | convert`: what a catalog costs, what is in it, what is wrong with it, what changed,
+//! and the same in another form.
 //!
 //! The reports are made by [`contextweaver_core::catalog`]; here they are put into words and columns. Text fits 100 columns,
 //! except that an id is never cut: it is there to be copied.
 
 mod convert;
 mod impact;
+mod list;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use self::convert::ConvertArgs;
 use self::impact::{DiffFormat, ImpactArgs};
+use self::list::ListArgs;
 use super::{Format, Outcome, note, print_json};
 use contextweaver_bench::report::count as grouped;
 use contextweaver_core::catalog::{
@@ -32,6 +34,8 @@ use contextweaver_core::text::Estimator;
 pub(super) enum Command {
     /// Count tools, servers and the tokens that their definitions take in a prompt
     Inspect(InspectArgs),
+    /// List tools, resources and prompts by kind, namespace or tag
+    List(ListArgs),
     /// Report what makes tools hard to choose or impossible to call
     Lint(LintArgs),
     /// Show what changed between two versions of a catalog
@@ -166,6 +170,7 @@ impl From<SeverityArg> for Severity {
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     match command {
         Command::Inspect(args) => run_inspect(args, out),
+        Command::List(args) => list::run(args, out),
         Command::Lint(args) => run_lint(args, out),
         Command::Diff(args) => run_diff(args, out),
         Command::Convert(args) => convert::run(args, out),
@@ -721,6 +726,96 @@ mod tests {
         => Ok
         ");
         insta::assert_snapshot!(ran(&files(), "inspect @/new.json"), @"=> @/new.json: tools[3]: `name` must be a string, not a number; correct it, or leave it out with --lenient");
+    }
+
+    #[test]
+    fn items_are_listed_by_what_they_are() {
+        let tool = |name: &str, tags: Value, hint: &str| json!({"name": name, "description": "Does.", "server": "a", "tags": tags, "annotations": {hint: true}});
+        let tools =
+            json!([tool("get", json!(["net"]), "readOnlyHint"), tool("drop", json!(["db", "net"]), "destructiveHint")]);
+        let files =
+            [("a.json", json!({"tools": tools, "prompts": [{"name": "p", "server": "b", "description": "Asks."}]}))];
+        let list = |options: &str| format!("$ list{options}\n{}\n", ran(&files, &format!("list @/a.json{options}")));
+        let all = [
+            "",
+            " --tag net --no-destructive",
+            " --kind prompt --kind resource",
+            " --tags",
+            " --tag nets",
+            " --kind agent --tag net",
+            " --namespace b --format json",
+            " --namespace a --tags --format json",
+        ];
+        insta::assert_snapshot!(all.map(list).concat(), @r#"
+        $ list
+        [1/3] a:drop#a66c90f8 (tool) — Does. [db, destructive, net]
+        [2/3] a:get#40f19753 (tool) — Does. [net, read-only]
+        [3/3] prompt::b:p#c758fcaa (prompt) — Asks.
+        => Ok
+        $ list --tag net --no-destructive
+        [1/1] a:get#40f19753 (tool) — Does. [net, read-only]
+        => Ok
+        $ list --kind prompt --kind resource
+        [1/1] prompt::b:p#c758fcaa (prompt) — Asks.
+        => Ok
+        $ list --tags
+        tag          items
+        net              2
+        db               1
+        destructive      1
+        read-only        1
+        => Ok
+        $ list --tag nets
+        => allow_tags: no item has the tag `nets`; did you mean `net`?
+        $ list --kind agent --tag net
+        => --kind: none of the 2 items that the other options leave is of the kind agent
+        $ list --namespace b --format json
+        {
+          "schema_version": 1,
+          "kind": "catalog list",
+          "items": [
+            {
+              "id": "prompt::b:p#c758fcaa",
+              "name": "p",
+              "description": "Asks.",
+              "tags": [],
+              "kind": "prompt",
+              "namespace": "b",
+              "has_schema": false,
+              "cost_hint": 0.0,
+              "side_effects": false,
+              "safety": ""
+            }
+          ],
+          "left_out": []
+        }
+        => Ok
+        $ list --namespace a --tags --format json
+        {
+          "schema_version": 1,
+          "kind": "catalog list",
+          "items": [
+            {
+              "tag": "net",
+              "count": 2
+            },
+            {
+              "tag": "db",
+              "count": 1
+            },
+            {
+              "tag": "destructive",
+              "count": 1
+            },
+            {
+              "tag": "read-only",
+              "count": 1
+            }
+          ],
+          "left_out": []
+        }
+        => Ok
+        "#);
     }
 
     #[test]

@@ -1,0 +1,146 @@
+//! `catalog list`: the items of a catalog by kind, namespace, tag and what they declare about danger. No query, no ranking.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::{CommonArgs, Table, WithLeftOut, counted, grouped, print_left_out};
+use crate::cli::{Format, Outcome, print_json};
+use contextweaver_core::catalog::{Kind, LeftOut, Safety, SelectableItem, load};
+use contextweaver_routing::{ChoiceCard, Filter};
+
+/// The arguments of `catalog list`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  contextweaver catalog list servers/ --tags
+  contextweaver catalog list servers/ --tag read-only --namespace files
+  contextweaver catalog list servers/ --kind resource --kind prompt --format json
+
+An item with any of the tags passes. `read-only` and `destructive` are tags of those that declare it.")]
+pub(in crate::cli) struct ListArgs {
+    /// Files (JSON or YAML) and folders of files
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Only this kind; may be repeated
+    #[arg(long, value_enum, value_name = "KIND")]
+    kind: Vec<KindArg>,
+    /// Only this namespace; may be repeated
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// Only items with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// No items with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    exclude_tag: Vec<String>,
+    /// No tools that declare to be destructive
+    #[arg(long)]
+    no_destructive: bool,
+    /// List the tags of these items, and how many have each, instead of the items
+    #[arg(long)]
+    tags: bool,
+    /// Loading and printing.
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A kind of item on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KindArg {
+    Tool,
+    Agent,
+    Skill,
+    Resource,
+    Prompt,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Self {
+        match kind {
+            KindArg::Tool => Self::Tool,
+            KindArg::Agent => Self::Agent,
+            KindArg::Skill => Self::Skill,
+            KindArg::Resource => Self::Resource,
+            KindArg::Prompt => Self::Prompt,
+        }
+    }
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Listed<R> {
+    items: R,
+}
+
+/// A tag, and how many of the items have it.
+#[derive(Serialize)]
+struct Tagged<'c> {
+    tag: &'c str,
+    count: usize,
+}
+
+pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let loaded = load(&args.paths, args.common.options())?;
+    let filter = Filter {
+        allow_namespaces: args.namespace.clone(),
+        allow_tags: args.tag.clone(),
+        exclude_tags: args.exclude_tag.clone(),
+        refuse_safety: args.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
+        ..Filter::default()
+    };
+    let allowed = filter.compile(&loaded.catalog)?;
+    let of_kind =
+        |item: &SelectableItem| args.kind.is_empty() || args.kind.iter().any(|kind| item.kind == (*kind).into());
+    let items: Vec<&SelectableItem> = (0..)
+        .zip(loaded.catalog.items())
+        .filter(|(at, item)| allowed.allows(*at) && of_kind(item))
+        .map(|(_, item)| item)
+        .collect();
+    if items.is_empty() {
+        let kinds: Vec<&str> = args.kind.iter().map(|kind| Kind::from(*kind).name()).collect();
+        let passing = counted(allowed.len(), "item", "items");
+        bail!("--kind: none of the {passing} that the other options leave is of the kind {}", kinds.join(" or "));
+    }
+    if args.tags { tags(args, &items, &loaded.left_out, out) } else { cards(args, &items, &loaded.left_out, out) }
+}
+
+/// The items as a model reads them in a choice.
+fn cards(args: &ListArgs, items: &[&SelectableItem], left_out: &[LeftOut], out: &mut dyn Write) -> Result<Outcome> {
+    let cards = items.iter().map(|item| ChoiceCard::of(item)).collect::<Result<Vec<_>, _>>()?;
+    match args.common.format {
+        Format::Json => print_json(out, "catalog list", &WithLeftOut { report: &Listed { items: cards }, left_out })?,
+        Format::Text => {
+            for (at, card) in (1..).zip(&cards) {
+                writeln!(out, "{}", card.line(at, cards.len()))?;
+            }
+            print_left_out(out, left_out)?;
+        }
+    }
+    Ok(Outcome::Ok)
+}
+
+fn tags(args: &ListArgs, items: &[&SelectableItem], left_out: &[LeftOut], out: &mut dyn Write) -> Result<Outcome> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tag in items.iter().flat_map(|item| &item.tags) {
+        *counts.entry(tag).or_default() += 1;
+    }
+    let mut tags: Vec<Tagged<'_>> = counts.into_iter().map(|(tag, count)| Tagged { tag, count }).collect();
+    tags.sort_by_key(|tagged| std::cmp::Reverse(tagged.count));
+    match args.common.format {
+        Format::Json => print_json(out, "catalog list", &WithLeftOut { report: &Listed { items: tags }, left_out })?,
+        Format::Text => {
+            let mut table = Table::new(["tag", "items"]);
+            for Tagged { tag, count } in &tags {
+                table.row([(*tag).to_owned(), grouped(*count)]);
+            }
+            table.print(out)?;
+            print_left_out(out, left_out)?;
+        }
+    }
+    Ok(Outcome::Ok)
+}
