@@ -313,7 +313,7 @@ fn what_pages_say_is_what_happens() {
     docs/report.md: blocks run 1, outputs compared 0
         not run: tests/it/own.rs does, in a workspace.
         not run: scripts/report-test does, in a checkout.
-    docs/route.md: blocks run 6, outputs compared 1
+    docs/route.md: blocks run 6, outputs compared 2
     docs/scale.md: blocks run 0, outputs compared 0
         not run: it needs Slurm.
         not run: it needs Slurm.
