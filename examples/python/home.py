@@ -3,13 +3,17 @@
 import contextlib
 import http.server
 import json
+import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 import threading
 
 import contextweaver_rs as cw
 
-CATALOG_FILE = pathlib.Path(__file__).resolve().parents[2] / "gold/household/catalog.json"
-CATALOG = cw.Catalog.from_path(CATALOG_FILE)
+HOUSEHOLD = pathlib.Path(__file__).resolve().parents[2] / "gold/household/catalog.json"
+CATALOG = cw.Catalog.from_path(HOUSEHOLD)
 # As MCP servers list them, under names that no two share.
 TOOLS = CATALOG.as_tools("mcp")
 QUESTION = "turn on the lights in the kitchen"
@@ -43,6 +47,22 @@ class Script:
         assert CALLED == [("set_lights", {"room": "kitchen", "power": "on"})], CALLED
         assert all(0 < len(names) <= most for names in self.offered) and "set_lights" in self.offered[0], self.offered
         print(f"of {len(TOOLS)} tools the model saw {', '.join(self.offered[0])}\n{answer}")
+
+
+def measured(recipe, client, address, *more):
+    """What `bench eval --choose` finds of a recipe that chooses, with one request and a model at `address`."""
+    names = [f"{client}_{name}" for name in ("API_KEY", "BASE_URL", "MODEL")]
+    with tempfile.TemporaryDirectory() as folder:
+        queries = pathlib.Path(folder, "queries.jsonl")
+        queries.write_text(json.dumps({"id": "1", "query": QUESTION, "relevant": ["set_lights"]}))
+        command = [pathlib.Path(sys.executable).parent / "contextweaver", "bench", "eval", "--format", "json", *more]
+        command += ["--catalog", HOUSEHOLD, "--queries", queries, "--choose", f"scripted={sys.executable} {recipe} serve"]
+        command += [word for name in names for word in ("--choose-env", name)]
+        done = subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True,
+            env={**os.environ, **dict(zip(names, ["none", address, "scripted"]))})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["choices"][0]["facts"]
 
 
 def lights():

@@ -8,7 +8,7 @@ import tempfile
 import contextweaver_rs as cw
 import home
 
-CATALOG = home.CATALOG_FILE.parents[1] / "workbench/catalog.json"
+CATALOG = home.HOUSEHOLD.parents[1] / "workbench/catalog.json"
 
 
 class Bot:

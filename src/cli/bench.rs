@@ -4,6 +4,7 @@ mod accept;
 mod cells;
 mod check;
 mod check_engine;
+mod choose;
 mod compare;
 mod engine;
 mod eval;

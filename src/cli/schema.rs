@@ -22,6 +22,7 @@ macro_rules! schemas {
 schemas! {
     "audit": "a line of the audit log of a gateway (JSON lines)",
     "catalog": "catalogs of tools (JSON or YAML)",
+    "choice": "a line of the answers that `bench eval --record` writes (JSON lines)",
     "collection": "gold/*/collection.toml",
     "context": "configurations of the context engine (TOML)",
     "context-scenario": "scenarios/context/*.toml",

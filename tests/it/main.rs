@@ -1,6 +1,7 @@
 //! One binary for all integration tests: commands as a person runs them, the order of the rooms, real catalogs.
 
 mod bench;
+mod choosing;
 mod cli;
 mod compare;
 mod conformance;

@@ -189,7 +189,8 @@ fn folder() -> Files {
     let log: String = (0..4000).map(log).collect();
     let result = serde_json::json!({"content": [{"type": "text", "text": &log}]});
     let engine = of_checkout("docs/engines.md");
-    let engine = engine.split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    let mut programs = engine.split("```python\n").skip(1).map(|text| text.split_once("```").unwrap().0.to_owned());
+    let (engine, chooser) = (programs.next().unwrap(), programs.next().unwrap());
     for (name, text) in [
         ("gold/household/catalog.json", tools.clone()),
         ("servers/home.json", tools.clone()),
@@ -199,7 +200,8 @@ fn folder() -> Files {
         ("result.json", result.to_string()),
         ("conversation.json", of_checkout("scenarios/context/outage.jsonl")),
         ("monday.json", of_checkout("scenarios/context/refund.jsonl")),
-        ("engine.py", engine.to_owned()),
+        ("engine.py", engine),
+        ("chooser.py", chooser),
         ("mcp.json", r#"{"mcpServers": {"forge": {"command": "forge-server", "env": {"TOKEN": "t0ken"}}}}"#.to_owned()),
         ("a.toml", "scorer = \"bm25\"\n".to_owned()),
         ("b.toml", "copies = \"together\"\n".to_owned()),
@@ -273,8 +275,9 @@ fn what_pages_say_is_what_happens() {
     docs/comparison.md: blocks run 1, outputs compared 0
     docs/concepts.md: blocks run 0, outputs compared 4
     docs/embed.md: blocks run 2, outputs compared 0
-    docs/engines.md: blocks run 2, outputs compared 1
+    docs/engines.md: blocks run 2, outputs compared 2
         not run: `theirs` is a ranking of your own.
+        not run: it asks a model.
         not run: the check of this project does, on a whole collection.
         not run: it installs the packages of others.
         not run: it names files of your own.

@@ -10,6 +10,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use contextweaver::catalog::{LoadOptions, load};
+use contextweaver::eval::choosing::transcript::Line;
 use contextweaver::eval::collection::{About, Collection, Source};
 use contextweaver::eval::context::scenario::Scenario as ContextScenario;
 use contextweaver::eval::gateway::scenario::Scenario as GatewayScenario;
@@ -123,6 +124,30 @@ fn what_is_printed_is_valid() {
         let mut changed = printed.clone();
         *changed.pointer_mut(path).unwrap() = wrong;
         assert!(!schema("eval").is_valid(&changed), "{path}");
+    }
+    files.write(
+        "first.sh",
+        r#"read -r line; echo '{"ok":true,"name":"one","version":"1"}'; read -r line; echo '{"id":"a1"}'; read -r line; echo '{"id":"a2","choice":null}'"#,
+    );
+    let choose = ["--choose", "one=sh first.sh", "--choose-as", "openai", "--record", "answers.jsonl"];
+    let run = files.run(&[&eval[..], &choose].concat());
+    let chosen: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.shown()));
+    let errors: Vec<String> = schema("eval").iter_errors(&chosen).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for (path, wrong) in [
+        ("/choices/0/facts/counts/shown/none", json!(-1)),
+        ("/choices/0/facts/right/queries", json!("1")),
+        ("/choices/0/cards", json!(0)),
+    ] {
+        let mut changed = chosen.clone();
+        *changed.pointer_mut(path).unwrap() = wrong;
+        assert!(!schema("eval").is_valid(&changed), "{path}");
+    }
+    let answers = fs::read_to_string(files.path("answers.jsonl")).unwrap();
+    assert_eq!(answers.lines().count(), 2);
+    for line in answers.lines() {
+        let faults = faults(&schema("choice"), &serde_json::from_str(line).unwrap(), &[]);
+        assert!(faults.is_empty(), "{line}: {}", faults.join("\n"));
     }
     let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
     assert_eq!((init.code, files.run(&["bench", "run", "--root", "gate"]).code), (0, 0), "{}", init.shown());
@@ -623,6 +648,17 @@ fn kinds() -> Vec<Kind> {
                     "time": "2026-11-27T12:00:00.000000+00:00", "torn": true, "version": 1}),
             ],
             parses: |value| AuditLine::deserialize(value).is_ok(),
+            free: &[],
+        },
+        Kind {
+            schema: "choice",
+            examples: vec![
+                json!({"kind": "chooser", "schema_version": 1, "chooser": "c", "program": "p", "version": "1",
+                    "inputs_sha256": "0".repeat(64), "cards": 10, "as": "openai"}),
+                json!({"kind": "choice", "query": "q1", "prompt": "p", "shown": ["s:t#00000000"],
+                    "asked_sha256": "0".repeat(64), "choice": "s:t", "us": 5}),
+            ],
+            parses: |value| Line::deserialize(value).is_ok(),
             free: &[],
         },
         Kind {

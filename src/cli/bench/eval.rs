@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::choose::{Choices, ChooseArgs, Chosen, choices};
 use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
@@ -57,6 +58,8 @@ Examples:
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --format json > base.json
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --baseline base.json \\
     --fail-under recall@5=.80 --max-tokens 40000
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --choose 'model=python3 chooser.py' \\
+    --choose-env OPENAI_API_KEY --record answers.jsonl
 
 Engines are measured in the order engines, configurations, processes, runs; each is compared with the first, query by
 query, and gates judge the first. docs/engines.md says how a program takes part. One that does not (missing, unsupported,
@@ -100,6 +103,8 @@ pub(in crate::cli) struct EvalArgs {
     /// Rankings that another program wrote, as TREC or tab-separated lines; may be repeated
     #[arg(long, value_name = "NAME=FILE", help_heading = "Engines", value_parser = named)]
     run: Vec<(String, String)>,
+    #[command(flatten)]
+    choose: ChooseArgs,
     /// List the queries whose tools are not among the first five: what was found instead, and why
     #[arg(long)]
     failures: bool,
@@ -147,7 +152,7 @@ enum Form {
 }
 
 /// `NAME=VALUE`, both of which say something.
-fn named(text: &str) -> Result<(String, String), String> {
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -169,6 +174,9 @@ struct Output<'a> {
     /// A digest of each query with an answer.
     queries: BTreeMap<String, String>,
     evaluations: Vec<Entry<'a>>,
+    /// What programs chose among the cards of the first engine.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    choices: &'a [Chosen],
     /// The engines that gave nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<FailedEntry<'a>>,
@@ -201,7 +209,7 @@ struct Entry<'a> {
 #[derive(Serialize)]
 struct FailedEntry<'a> {
     configuration: &'a str,
-    origin: Origin,
+    origin: &'static str,
     /// missing, unsupported, failed or timed out.
     word: &'static str,
     /// The word, and why.
@@ -230,13 +238,22 @@ struct Wanted<'a> {
 /// Where rankings come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Origin {
+pub(super) enum Origin {
     /// This program ranked.
     Computed,
     /// Another program ranked, started by this one.
     Process,
     /// A file says so; nothing was run.
     Imported,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// An engine.
+    Engine(Origin),
+    /// A program that chooses among the cards of the first engine.
+    Chooser,
 }
 
 /// An engine with what it gave.
@@ -247,17 +264,17 @@ struct Measured {
     evaluation: Evaluation,
 }
 
-/// An engine that gave nothing, and why.
-struct Absent {
+/// An engine that gave nothing, and why; or a program that was to choose.
+pub(super) struct Absent {
     name: String,
-    origin: Origin,
+    role: Role,
     word: &'static str,
     reason: String,
 }
 
 impl Absent {
-    fn of(name: &str, origin: Origin, error: &ProcessError) -> Self {
-        Self { name: name.to_owned(), origin, word: error.word(), reason: error.to_string() }
+    pub(super) fn of(name: &str, role: Role, error: &ProcessError) -> Self {
+        Self { name: name.to_owned(), role, word: error.word(), reason: error.to_string() }
     }
 }
 
@@ -287,22 +304,33 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     refuse_overwriting(args)?;
     refuse_two_of_one_name(args)?;
+    args.choose.check()?;
     let collection = args.source.collection(&args.queries)?;
     if args.failures && args.format == Form::Csv {
         bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
     }
-    if !args.process.is_empty() || args.mcp.is_some() {
+    if args.choose.is_asked() && args.format == Form::Csv {
+        bail!("--choose and --replay have no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    if !args.process.is_empty() || args.mcp.is_some() || args.choose.starts() {
         end_engines_at_a_signal()?;
     }
-    let Ran { mut measured, absent, lacks_first } = measure(args, &collection)?;
-    let reasons = || absent.iter().map(|one| format!("`{}`: {}", one.name, one.reason)).collect::<Vec<_>>().join("; ");
+    let Ran { mut measured, mut absent, lacks_first } = measure(args, &collection)?;
     let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
     let first_name = measured.first().map(|one| one.name.clone()).unwrap_or_default();
     for one in measured.iter_mut().skip(1).filter(|_| !lacks_first) {
         let paired = against(&first_name, &first_recall, &one.evaluation.recall_at_5);
         one.evaluation.facts.versus_control = Some(paired);
     }
-    let Some(first) = measured.first() else { bail!("no engine gave anything: {}", reasons()) };
+    let Some(first) = measured.first() else { bail!("no engine gave anything: {}", reasons(&absent)) };
+    let judged = (!lacks_first).then_some(first);
+    let choices = match judged {
+        Some(first) if args.choose.is_asked() => {
+            choices(&args.choose, &hidden(args), &collection, &first.name, &first.evaluation)?
+        }
+        _ => Choices::default(),
+    };
+    absent.extend(choices.absent);
     // Everything is made before the first file is written.
     let mut files = Vec::new();
     if let Some(folder) = &args.trec_out {
@@ -316,13 +344,15 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.html {
         files.push((path.clone(), report(args, &collection, &measured, &absent)?.into()));
     }
+    if let Some(path) = args.choose.record().filter(|_| !choices.chosen.is_empty()) {
+        files.push((path.clone(), choices.transcript.into()));
+    }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
     }
     if first.evaluation.facts.answerable == 0 {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
-    let judged = (!lacks_first).then_some(first);
     let decision = match (judged, &baseline) {
         (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
         _ => None,
@@ -340,6 +370,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                 inputs_sha256,
                 queries: collection.digests(),
                 evaluations,
+                choices: &choices.chosen,
                 failed: absent.iter().map(Absent::entry).collect(),
                 wanted: wanted(&collection),
                 versus_baseline: decision,
@@ -352,6 +383,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                 let line = envelope("bench eval engine", &entry(args, &collection, one))?;
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
+            for one in &choices.chosen {
+                writeln!(out, "{}", serde_json::to_string(&envelope("bench eval choices", one)?)?)?;
+            }
             for one in &absent {
                 let line = envelope("bench eval failed", &one.entry())?;
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
@@ -362,6 +396,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             write!(out, "{}", table(&measured, &absent, share).markdown())?;
             for one in measured.iter().filter(|_| args.failures) {
                 write!(out, "\n{}", failures_markdown(&collection, one))?;
+            }
+            for one in &choices.chosen {
+                write!(out, "\n{}", one.markdown())?;
             }
         }
         Form::Text => {
@@ -374,8 +411,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                     write!(out, "{}", failures_text(&collection, &one.evaluation))?;
                 }
             }
+            for one in &choices.chosen {
+                write!(out, "\n{}", one.text())?;
+            }
             for one in &absent {
-                writeln!(out, "\n{}: {}\n{}", one.origin.name(), one.name, one.reason)?;
+                writeln!(out, "\n{}: {}\n{}", one.role.name(), one.name, one.reason)?;
             }
             if let Some(decision) = &decision {
                 writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
@@ -394,7 +434,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             let gates = !args.fail_under.is_empty() || args.max_tokens.is_some() || args.baseline.is_some();
             let unjudged =
                 if lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
-            bail!("some engines gave nothing: {}{unjudged}", reasons())
+            let engines = absent.iter().any(|one| one.role != Role::Chooser);
+            let what = if engines { "some engines gave nothing" } else { "some programs chose nothing" };
+            bail!("{what}: {}{unjudged}", reasons(&absent))
         }
         Some(decision) if decision.word == Word::NotComparable => {
             bail!(
@@ -405,6 +447,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ if failed.is_empty() => Ok(Outcome::Ok),
         _ => Ok(Outcome::Drift),
     }
+}
+
+/// Who gave nothing, and why.
+fn reasons(absent: &[Absent]) -> String {
+    absent.iter().map(|one| format!("`{}`: {}", one.name, one.reason)).collect::<Vec<_>>().join("; ")
 }
 
 /// Refuses two engines of one name: their rows could not be told apart, and a file holds one of each name.
@@ -430,6 +477,7 @@ fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
     let exported = args.trec_out.iter().flat_map(|folder| export::TREC_FILES.map(|name| folder.join(name)));
     let files = args.source.files().read("--queries", [&args.queries]).read("--config", &args.config);
     let files = files.read("--run", args.run.iter().map(|(_, path)| path)).read("--baseline", &args.baseline);
+    let files = files.read("--replay", args.choose.replay()).written("--record", args.choose.record());
     files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
 }
 
@@ -442,7 +490,9 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
             Asked::Router(engine) => {
                 let (name, origin) = (engine.name().to_owned(), Origin::Computed);
                 let evaluation = evaluate(collection, &engine, PromptTokens::Count);
-                let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
+                let failed = |error: EvalError| {
+                    Absent::of(&name, Role::Engine(origin), &ProcessError::Failed(error.to_string()))
+                };
                 let measured = |evaluation| Measured { name: name.clone(), origin, process: None, evaluation };
                 evaluation.map(measured).map_err(failed)
             }
@@ -471,7 +521,9 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
 fn hidden(args: &EvalArgs) -> Vec<PathBuf> {
     let recorded = args.queries.with_file_name(RESULTS_FILE);
     let written = [&args.baseline, &args.run_out, &args.trec_out, &args.html].into_iter().flatten();
-    let files: Vec<&Path> = [&args.queries, &recorded].into_iter().chain(written).map(PathBuf::as_path).collect();
+    let answers = [args.choose.record(), args.choose.replay()].into_iter().flatten();
+    let files = [&args.queries, &recorded].into_iter().chain(written).chain(answers);
+    let files: Vec<&Path> = files.map(PathBuf::as_path).collect();
     judgements_around(&files)
 }
 
@@ -503,7 +555,7 @@ fn of_program(
         let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
         Ok(Measured { name: name.to_owned(), origin: Origin::Process, process: Some(run.report), evaluation })
     });
-    measured.map_err(|error| Absent::of(name, Origin::Process, &error))
+    measured.map_err(|error| Absent::of(name, Role::Engine(Origin::Process), &error))
 }
 
 /// An engine that was asked for by name or as a configuration.
@@ -611,7 +663,7 @@ fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> 
 
 impl Absent {
     fn entry(&self) -> FailedEntry<'_> {
-        FailedEntry { configuration: &self.name, origin: self.origin, word: self.word, reason: &self.reason }
+        FailedEntry { configuration: &self.name, origin: self.role.name(), word: self.word, reason: &self.reason }
     }
 }
 
@@ -622,6 +674,16 @@ impl Origin {
             Self::Computed => "computed",
             Self::Process => "process",
             Self::Imported => "imported",
+        }
+    }
+}
+
+impl Role {
+    /// The word in tables and in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Engine(origin) => origin.name(),
+            Self::Chooser => "chooser",
         }
     }
 }
@@ -659,7 +721,7 @@ fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> Strin
         table.row(row);
     }
     for one in absent {
-        let mut row = vec![one.name.clone(), one.origin.name().to_owned()];
+        let mut row = vec![one.name.clone(), one.role.name().to_owned()];
         row.resize(columns - 1, String::new());
         row.push(one.word.to_owned());
         table.row(row);

@@ -5,6 +5,7 @@
 
 pub mod abstention;
 pub mod audit;
+pub mod choosing;
 pub mod collection;
 pub mod context;
 pub mod day;

@@ -23,7 +23,7 @@ impl ContextProgram {
     /// # Errors
     /// [`ProcessError`].
     pub fn start(command: &[OsString], hidden: &[PathBuf], limits: Limits) -> Result<Self, ProcessError> {
-        let mut speaker = Speaker::start(Launch { command, hidden }, limits)?;
+        let mut speaker = Speaker::start(Launch { command, hidden, variables: &[] }, limits)?;
         speaker.hello()?;
         speaker.ping()?;
         Ok(Self { speaker })

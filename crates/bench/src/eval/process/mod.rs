@@ -1,5 +1,6 @@
 //! Engines in other programs, on their standard streams: by protocol 1 of `docs/engines.md` (`lines.rs`), or as MCP servers
-//! before upstreams that are played from the catalog (`mcp.rs`). Context engines come by the same lines (`context.rs`).
+//! before upstreams that are played from the catalog (`mcp.rs`). Context engines come by the same lines (`context.rs`), and
+//! so do programs that choose among cards (`choose.rs`).
 //!
 //! The program gets the catalog and the queries one by one, and nothing else: it starts in a folder that holds the catalog
 //! alone, with an environment of a few variables; tools and queries come in a shuffled order, in protocol 1 with ids that
@@ -7,6 +8,7 @@
 //! An answer that is late, torn, unknown, doubled or given before it was asked for ends the run with an error that says so.
 //! On Linux the kernel keeps the judgements from it (`confine.rs`).
 
+pub mod choose;
 pub(crate) mod confine;
 pub mod conformance;
 pub mod context;
@@ -252,7 +254,7 @@ impl ProcessEngine {
 
     /// Starts it; the order of the tools is drawn from `rng`.
     fn open(&self, collection: &Collection, rng: &Rng) -> Result<Box<dyn Session>, ProcessError> {
-        let launch = Launch { command: &self.command, hidden: &self.hidden };
+        let launch = Launch { command: &self.command, hidden: &self.hidden, variables: &[] };
         Ok(match &self.door {
             Door::Lines => Box::new(Lines::start(launch, self.limits, collection, rng)?),
             Door::Mcp(tool) => Box::new(Gateway::start(launch, tool, self.limits, collection, rng)?),
@@ -410,7 +412,7 @@ impl Times {
 }
 
 /// The value below which `percent` of the values are, by nearest rank; 0 of none.
-fn percentile(values: &mut [u64], percent: usize) -> u64 {
+pub(super) fn percentile(values: &mut [u64], percent: usize) -> u64 {
     values.sort_unstable();
     values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0)
 }

@@ -44,6 +44,8 @@ pub(super) struct Launch<'a> {
     pub(super) command: &'a [OsString],
     /// Files and folders; what is not there is no matter.
     pub(super) hidden: &'a [PathBuf],
+    /// Names of variables that it keeps of our environment beside the few that every program keeps.
+    pub(super) variables: &'a [String],
 }
 
 /// A program that runs. What it started ends with it.
@@ -71,7 +73,8 @@ impl Program {
             program: program.to_string_lossy().into_owned(),
             reason: error.to_string(),
         };
-        let kept = ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let named = launch.variables.iter().map(String::as_str);
+        let kept = ENVIRONMENT.into_iter().chain(named).filter_map(|name| Some((name, std::env::var_os(name)?)));
         let mut command = Command::new(program);
         // What it starts ends with it.
         #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::program::{Launch, Program, bounded, micros};
@@ -24,8 +24,16 @@ pub(super) struct Reply {
     pub(super) us: Option<f64>,
     /// Of `compile` and `compact`.
     pub(super) text: Option<String>,
+    /// Of `choose`: a text, or null for no tool. `None` where the member is not there.
+    #[serde(deserialize_with = "present")]
+    pub(super) choice: Option<Option<String>>,
     pub(super) unsupported: Option<String>,
     pub(super) error: Option<String>,
+}
+
+/// A member that is there, be it null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// A program that runs and answers lines.

@@ -59,7 +59,7 @@ enum Said {
 /// # Errors
 /// [`ProcessError::Missing`] when it cannot be started.
 pub fn check(engine: &ProcessEngine) -> Result<Conformance, ProcessError> {
-    let launch = Launch { command: &engine.command, hidden: &engine.hidden };
+    let launch = Launch { command: &engine.command, hidden: &engine.hidden, variables: &[] };
     let mut talk = Talk::new(launch, engine.limits, Sheet::new(&RULES));
     talk.start(None)?;
     ping(&mut talk);

@@ -39,7 +39,7 @@ const SHOWN: usize = 12;
 
 pub(super) fn check(engine: &ProcessEngine, tool: &SearchTool) -> Result<Conformance, ProcessError> {
     let mut sheet = Sheet::new(&RULES);
-    let launch = Launch { command: &engine.command, hidden: &engine.hidden };
+    let launch = Launch { command: &engine.command, hidden: &engine.hidden, variables: &[] };
     let rng = Rng::new(SEED).fork("first");
     let mut gateway = Gateway::start(launch, tool, engine.limits, probe::collection(), &rng)?;
     match gateway.hello() {

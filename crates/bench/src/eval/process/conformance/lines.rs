@@ -74,7 +74,7 @@ pub(super) fn check(engine: &ProcessEngine) -> Result<Conformance, ProcessError>
     let (collection, rng) = (probe::collection(), Rng::new(SEED));
     let catalogs = ["first", "second"].map(|name| Catalog::of(collection, &rng.fork(name)));
     let [first, second] = &catalogs;
-    let launch = Launch { command: &engine.command, hidden: &engine.hidden };
+    let launch = Launch { command: &engine.command, hidden: &engine.hidden, variables: &[] };
     let mut router = Router { talk: Talk::new(launch, engine.limits, Sheet::new(&RULES)), catalog: first };
     router.start(first)?;
     ping(&mut router.talk);

@@ -1,0 +1,272 @@
+//! `bench eval --choose`: what a model makes of the cards of the first engine.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde::Serialize;
+
+use super::eval::{Absent, Role, named};
+use crate::cli::note;
+use crate::cli::tools::of_request;
+use contextweaver_bench::eval::choosing::score::{ChoiceFacts, Compared, Share, Tally, score};
+use contextweaver_bench::eval::choosing::{Answers, Asking, MOST_CARDS, Questions, transcript};
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::process::choose::Chooser;
+use contextweaver_bench::eval::process::{Limits, ProcessEngine, ProcessError};
+use contextweaver_bench::eval::record::Estimate;
+use contextweaver_bench::eval::run::{Evaluation, PROMPT_CARDS};
+use contextweaver_bench::own::words::code;
+use contextweaver_bench::report::number::{count, difference, fixed, interval, share, word};
+use contextweaver_bench::report::table::Table;
+use contextweaver_core::catalog::ToolFormat;
+
+/// The heading of the options here in the help.
+const HEADING: &str = "A model in the loop";
+
+/// Seconds that an answer of a model may take where nothing else is said.
+const TIMEOUT: u64 = 60;
+
+/// A program that chooses among the cards of the first engine
+#[derive(Debug, Args)]
+pub(super) struct ChooseArgs {
+    /// A program that chooses one of the cards that the first engine shows for each query, or none, by the protocol of
+    /// docs/engines.md; may be repeated
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = HEADING, value_parser = named)]
+    choose: Vec<(String, String)>,
+    /// Cards that it is shown for a query, 1 to 100 [default: 10]
+    #[arg(long, value_name = "N", help_heading = HEADING, value_parser = cards, requires = "choose")]
+    cards: Option<usize>,
+    /// Give it the definitions of these tools too, as the list that goes into a request: openai, openai-responses,
+    /// anthropic, gemini or mcp
+    #[arg(long, value_name = "FORMAT", help_heading = HEADING, value_parser = of_request, requires = "choose")]
+    choose_as: Option<ToolFormat>,
+    /// Give it this variable of the environment, e.g. a key; may be repeated
+    #[arg(long, value_name = "VARIABLE", help_heading = HEADING, requires = "choose")]
+    choose_env: Vec<String>,
+    /// Seconds that one of its answers may take [default: 60]
+    #[arg(long, value_name = "SECONDS", help_heading = HEADING, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "choose")]
+    choose_timeout: Option<u64>,
+    /// Write what it was asked and what it said, as JSON lines
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "choose")]
+    record: Option<PathBuf>,
+    /// Score what --record wrote: the same figures without the program
+    #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "choose")]
+    replay: Option<PathBuf>,
+}
+
+/// A number of cards.
+fn cards(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_CARDS).contains(number));
+    number.ok_or_else(|| format!("it is no number from 1 to {MOST_CARDS}"))
+}
+
+impl ChooseArgs {
+    /// Whether a program is started.
+    pub(super) fn starts(&self) -> bool {
+        !self.choose.is_empty()
+    }
+
+    /// Whether there is anything to score.
+    pub(super) fn is_asked(&self) -> bool {
+        self.starts() || self.replay.is_some()
+    }
+
+    /// The file that is written.
+    pub(super) fn record(&self) -> Option<&PathBuf> {
+        self.record.as_ref()
+    }
+
+    /// The file that is read.
+    pub(super) fn replay(&self) -> Option<&PathBuf> {
+        self.replay.as_ref()
+    }
+
+    /// Refuses what cannot be done before anything is measured.
+    ///
+    /// # Errors
+    /// Two programs of one name, or a variable that is not set.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        if let Some((name, _)) = self.choose.iter().find(|(name, _)| !seen.insert(name)) {
+            bail!("--choose names `{name}` twice; give each program a name of its own");
+        }
+        if let Some(name) = self.choose_env.iter().find(|name| std::env::var_os(name).is_none()) {
+            bail!("--choose-env {name}: there is no such variable here; set it, or leave the option out");
+        }
+        Ok(())
+    }
+}
+
+/// What programs chose.
+#[derive(Default)]
+pub(super) struct Choices {
+    pub(super) chosen: Vec<Chosen>,
+    pub(super) absent: Vec<Absent>,
+    /// What `--record` writes.
+    pub(super) transcript: String,
+}
+
+/// What one program chose.
+#[derive(Debug, Serialize)]
+pub(super) struct Chosen {
+    /// The name under which it was asked.
+    chooser: String,
+    /// What it calls itself.
+    program: String,
+    version: String,
+    /// The engine whose cards it was shown.
+    engine: String,
+    /// Cards at most.
+    cards: usize,
+    /// The form of the definitions beside them.
+    #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
+    tools_as: Option<ToolFormat>,
+    facts: ChoiceFacts,
+}
+
+/// Asks every program, or reads what was recorded of it.
+///
+/// # Errors
+/// A transcript that does not belong to these questions. A program that gives nothing is among the absent.
+pub(super) fn choices(
+    args: &ChooseArgs,
+    hidden: &[PathBuf],
+    collection: &Collection,
+    engine: &str,
+    evaluation: &Evaluation,
+) -> Result<Choices> {
+    let mut choices = Choices::default();
+    if let Some(path) = &args.replay {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        for (questions, answers) in transcript::read(path, &text, collection, &evaluation.rankings)? {
+            choices.chosen.push(chosen(engine, &questions, answers)?);
+        }
+        return Ok(choices);
+    }
+    let asking = Asking { cards: args.cards.unwrap_or(PROMPT_CARDS), tools_as: args.choose_as };
+    let questions = Questions::of(collection, &evaluation.rankings, asking)?;
+    let limits = Limits { route: Duration::from_secs(args.choose_timeout.unwrap_or(TIMEOUT)), ..Limits::default() };
+    for (name, command) in &args.choose {
+        let put = || -> Result<Answers, ProcessError> {
+            let command = ProcessEngine::parse(command)?.command;
+            let variables = args.choose_env.clone();
+            let program = Chooser { command, hidden: hidden.to_vec(), variables, limits };
+            let (answers, hiding) = questions.put(name, &program)?;
+            note(&format!("{name}: {}", hiding.sentence()));
+            Ok(answers)
+        };
+        match put() {
+            Ok(answers) => {
+                if args.record.is_some() {
+                    choices.transcript += &transcript::write(&questions, &answers)?;
+                }
+                choices.chosen.push(chosen(engine, &questions, answers)?);
+            }
+            Err(error) => choices.absent.push(Absent::of(name, Role::Chooser, &error)),
+        }
+    }
+    Ok(choices)
+}
+
+fn chosen(engine: &str, questions: &Questions<'_>, answers: Answers) -> Result<Chosen> {
+    let facts = score(questions, &answers)?;
+    let Answers { chooser, program, version, asking, .. } = answers;
+    let Asking { cards, tools_as } = asking;
+    Ok(Chosen { chooser, program, version, engine: engine.to_owned(), cards, tools_as, facts })
+}
+
+impl Chosen {
+    /// The figures for a terminal.
+    pub(super) fn text(&self) -> String {
+        let Self { chooser, program, version, .. } = self;
+        let mut text = format!("chooser: {chooser} ({program} {version})\n{}\n\n", self.shown(&self.engine));
+        let _ = write!(text, "{}\n{}\n", self.shares().plain(), self.counts().plain());
+        let mut figures = Table::new(["", ""]).words(&[""]);
+        for (name, value) in self.figures() {
+            figures.row([name.to_owned(), value]);
+        }
+        text + figures.plain().trim_start_matches('\n')
+    }
+
+    /// The same as Markdown.
+    pub(super) fn markdown(&self) -> String {
+        let (chooser, shown) = (code(&self.chooser), self.shown(&code(&self.engine)));
+        let about = code(&format!("{} {}", self.program, self.version));
+        let mut text = format!("{chooser} ({about}), {shown}.\n\n");
+        let _ = write!(text, "{}\n{}\n", self.shares().markdown(), self.counts().markdown());
+        for (name, value) in self.figures() {
+            let _ = writeln!(text, "- {name}: {value}");
+        }
+        text
+    }
+
+    /// What it was shown.
+    fn shown(&self, engine: &str) -> String {
+        let cards = if self.cards == 1 { "card".to_owned() } else { format!("{} cards", count(self.cards)) };
+        let beside = self.tools_as.map_or_else(String::new, |format| format!(", with definitions for {format}"));
+        format!("shown the first {cards} of {engine}{beside}")
+    }
+
+    /// The shares with their intervals, and what the controls have of the same queries.
+    fn shares(&self) -> Table {
+        let facts = &self.facts;
+        let mut table = Table::new(["", "queries", "mean", "95 % interval", "first card", "random card"]);
+        let mut row = |name: &str, queries: usize, estimate: &Estimate, controls: [String; 2]| {
+            let front = [name.to_owned(), count(queries), share(estimate.mean), interval(estimate)];
+            table.row(front.into_iter().chain(controls));
+        };
+        for (name, one) in [("right", &facts.right), ("right where a right tool was shown", &facts.right_where_shown)] {
+            if let Some(Compared { queries, chosen, first_card, random_card }) = one {
+                row(name, *queries, chosen, [share(first_card.mean), share(random_card.mean)]);
+            }
+        }
+        for (name, one) in [
+            ("none where no tool answers", &facts.none_where_no_tool_answers),
+            ("none where a right tool was shown", &facts.none_where_shown),
+        ] {
+            if let Some(Share { queries, share }) = one {
+                row(name, *queries, share, [String::new(), String::new()]);
+            }
+        }
+        table
+    }
+
+    /// What was said, by what was right to say.
+    fn counts(&self) -> Table {
+        let mut table = Table::new(["", "queries", "right", "wrong", "none", "not shown", "invalid"]);
+        let counts = &self.facts.counts;
+        for (name, tally) in [
+            ("a right tool was shown", &counts.shown),
+            ("a tool answers, not shown", &counts.not_shown),
+            ("no tool answers", &counts.no_tool_answers),
+        ] {
+            let Tally { queries, right, wrong, none, not_shown, invalid } = *tally;
+            let cells = [queries, right, wrong, none, not_shown, invalid].map(count);
+            table.row([name.to_owned()].into_iter().chain(cells));
+        }
+        table
+    }
+
+    fn figures(&self) -> Vec<(&'static str, String)> {
+        let ChoiceFacts { asked, repaired, tokens, answers, versus_first_card, .. } = &self.facts;
+        let mut figures = Vec::new();
+        if let Some(one) = versus_first_card {
+            figures
+                .push(("difference", format!("{} from {}: {}", difference(&one.difference), one.control, word(one))));
+        }
+        figures.push(("repaired", format!("{} of {} answers", count(*repaired), count(*asked))));
+        let (mean, cards) = (fixed(tokens.prompt_mean, 0), fixed(tokens.cards_mean, 0));
+        let beside = tokens.tools_mean.map_or_else(String::new, |mean| format!("; definitions {}", fixed(mean, 0)));
+        let most = count(tokens.prompt_max);
+        let name = &tokens.estimator;
+        figures.push(("tokens", format!("a question {mean}, at most {most}; of that cards {cards}{beside} ({name})")));
+        let [median, late] = [answers.p50_us, answers.p95_us].map(|us| fixed(us as f64 / 1000.0, 1));
+        figures.push(("time", format!("an answer {median} ms, 95th percentile {late} ms")));
+        figures
+    }
+}
