@@ -148,9 +148,11 @@ impl Tally {
     }
 }
 
-/// A query with a tool that answers it: whether the choice is right, whether the first card is, and how many of the cards are.
+/// A query that a tool answers.
 struct Row {
+    /// 1 for a right choice, 1 for a right first card, and the share of the cards that are right.
     values: [f64; 3],
+    /// Whether a right tool is among the cards.
     shown: bool,
 }
 
