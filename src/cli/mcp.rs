@@ -1,5 +1,6 @@
 //! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
+mod approvals;
 mod audit;
 mod capture;
 mod chain;
@@ -51,6 +52,8 @@ pub(super) enum Command {
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
+    /// Answer calls that wait for an approval at the console: list, approve, decline
+    Approvals(approvals::Args),
     /// Tell a running gateway to read its configuration again
     Reload(reload::Args),
     /// Ask a running gateway whether it is ready, and how each server is
@@ -76,6 +79,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Record(args) => record::run(args),
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
+        Command::Approvals(args) => approvals::run(args, out),
         Command::Reload(args) => reload::run(args, out),
         Command::Health(args) => health::run(args, out),
         Command::Audit(args) => audit::run(args, out),

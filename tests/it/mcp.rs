@@ -819,3 +819,278 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
     let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
     assert!(stats.code == 0 && stats.stdout.contains("definitions"), "{}", stats.shown());
 }
+
+/// A catalog of a server that is not there, and the answers in its place.
+const SHOP: &str = r#"{"server": "shop",
+"tools": [
+{"name": "price", "description": "The price of a thing.", "inputSchema": {"type": "object", "properties": {"thing": {"type": "string"}}, "required": ["thing"]}},
+{"name": "buy", "description": "Buy a thing."}],
+"resources": [{"uri": "shop://hours", "name": "hours", "description": "When the shop is open."}],
+"prompts": [{"name": "praise", "description": "Praise a thing.", "arguments": [{"name": "thing", "required": true}]}]}"#;
+const SHOP_ANSWERS: &str = r#"{
+"tools": {"price": {
+    "when": [{"arguments": {"thing": "lamp"}, "result": {"content": [{"type": "text", "text": "12.50"}]}}],
+    "otherwise": {"content": [{"type": "text", "text": "not for sale"}], "isError": true}}},
+"resources": {"shop://hours": {"contents": [{"uri": "shop://hours", "text": "9 to 5"}]}},
+"prompts": {"praise": {"messages": [{"role": "user", "content": {"type": "text", "text": "Praise it."}}]}}}"#;
+
+#[test]
+fn a_catalog_without_servers_is_answered_from_a_file() {
+    use serde_json::json;
+
+    let files = Files::new();
+    files.write("shop.json", SHOP);
+    files.write("answers.json", SHOP_ANSWERS);
+    files.write("gateway.yaml", "{catalog: shop.json, answers: answers.json}");
+    let calls = [
+        json!({"name": "tool_execute", "arguments": {"tool_id": "shop:price", "args": {"thing": "lamp"}}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "shop:price", "args": {"thing": "cat"}}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "shop:price", "args": {}}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "shop:buy", "args": {}}}),
+        json!({"name": "resource_read", "arguments": {"resource_id": "shop://hours"}}),
+        json!({"name": "prompt_get", "arguments": {"prompt_id": "praise", "args": {"thing": "lamp"}}}),
+    ];
+    let told = |arguments: &[&str]| -> String {
+        let (answers, said) = files.converse(arguments, &calls);
+        // What a session cost is not tested here, but how that is said.
+        let (calls, outcome) = said.split_once(": definitions ").unwrap();
+        let outcome = outcome.split_once("; ").unwrap().1.replace(|c: char| c.is_ascii_digit(), "9");
+        let line = |answer: &serde_json::Value| {
+            let error = if answer["isError"] == true { "! " } else { "" };
+            format!("{error}{}\n", answer["content"][0]["text"].as_str().unwrap())
+        };
+        format!("{}{calls}: … {outcome}", answers.iter().map(line).collect::<String>())
+    };
+    let answered = told(&["mcp", "serve", "--catalog", "shop.json", "--answers", "answers.json"]);
+    assert_eq!(told(&["mcp", "serve", "--config", "gateway.yaml"]), answered);
+    insta::assert_snapshot!(answered, @r#"
+    12.50
+    ! not for sale
+    ! {"error":"ARGS_INVALID","message":"the arguments: \"thing\" is a required property","path":"shop:price#0c25c34f","retryable":false,"details":{"violations":[{"path":"","reason":"\"thing\" is a required property"}],"arguments":"{thing: string}","example":{"thing":"<thing>"}}}
+    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `--answers` has no answer for it; add one under `tools`","path":"shop:buy#aa2e6dcb","retryable":false}
+    9 to 5
+    Praise it.
+    contextweaver: 4 calls: … nothing was spared: 9,999 tokens more than without the gateway
+    "#);
+    let browsed = told(&["mcp", "serve", "--catalog", "shop.json"]);
+    assert_eq!(browsed.matches("to answer for it, name a file with `--answers`").count(), 5, "{browsed}");
+
+    // A file that cannot be used is refused as a whole, before anything is served.
+    let serve = ["mcp", "serve", "--catalog", "shop.json", "--dry-run", "--answers"];
+    let mut shown = files.run(&[&serve[..], &["answers.json"]].concat()).shown();
+    for (name, from, to) in [
+        ("tool.json", "\"price\"", "\"cost\""),
+        ("resource.json", "{\"shop://hours\"", "{\"shop://day\""),
+        ("kind.json", "\"praise\"", "\"price\""),
+        ("member.json", "isError", "is_error"),
+        ("part.json", "\"text\": \"12.50\"", "\"value\": 12.5"),
+        ("section.json", "\"prompts\"", "\"prompt\""),
+        ("half.json", "\"Praise it.\"}}]}}}", ""),
+    ] {
+        let wrong = SHOP_ANSWERS.replacen(from, to, 1);
+        assert_ne!(wrong, SHOP_ANSWERS);
+        files.write(name, wrong);
+        shown += &files.run(&[&serve[..], &[name]].concat()).shown();
+    }
+    shown += &files.run(&[&serve[..], &["none.json"]].concat()).shown();
+    files.write("alone.yaml", "{answers: answers.json}");
+    shown += &files.run(&["mcp", "serve", "--config", "alone.yaml", "--dry-run"]).shown();
+    insta::assert_snapshot!(shown, @r#"
+    exit 0
+    mode gateway: 2 tools, 1 resources, 1 prompts; 0 definitions left out
+    answered from a file: 1 of 2 tools, 1 of 1 resources, 1 of 1 prompts
+    exit 2
+    error: the gateway did not start
+      caused by: answers: tool.json: tools["cost"]: the catalog has no tool of that id or name
+    exit 2
+    error: the gateway did not start
+      caused by: answers: resource.json: resources["shop://day"]: the catalog has no resource of that URI
+    exit 2
+    error: the gateway did not start
+      caused by: answers: kind.json: prompts["price"]: the catalog has a tool of that name; move it to `tools`
+    exit 2
+    error: the gateway did not start
+      caused by: answers: member.json: tools["price"].otherwise: unknown member "is_error"; expected content, structuredContent, isError, _meta
+    exit 2
+    error: the gateway did not start
+      caused by: answers: part.json: tools["price"].when[0].result.content[0]: unknown member "value"; expected type, text, annotations, _meta
+    exit 2
+    error: the gateway did not start
+      caused by: answers: section.json: unknown member "prompt"; expected tools, resources, prompts
+    exit 2
+    error: the gateway did not start
+      caused by: answers: half.json: no usable JSON: EOF while parsing a value at line 6 column 89
+    exit 2
+    error: the gateway did not start
+      caused by: answers: none.json: No such file or directory (os error 2)
+    exit 2
+    error: alone.yaml: answers: goes with `catalog`: servers answer for themselves; name a catalog, or leave it out
+    "#);
+    let alone = files.run(&["mcp", "serve", "--answers", "answers.json"]);
+    assert!(alone.code == 2 && alone.stderr.contains("--catalog <FILE>"), "{}", alone.shown());
+}
+
+#[test]
+fn a_script_answers_what_waits_at_the_console() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let files = Files::new();
+    files.write("shop.json", SHOP);
+    files.write("answers.json", SHOP_ANSWERS);
+    let config = "{catalog: shop.json, answers: answers.json, audit: {file: audit.jsonl}, \
+                  policy: {rules: [{action: require_approval, tool: price, reason: it is asked for}]}}";
+    files.write("gateway.yaml", config);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["mcp", "serve", "--console", "127.0.0.1:0"])
+        .current_dir(files.path(""))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut child = Running(child);
+    let printed = log.find_map(|line| Some(line.unwrap().strip_prefix("console at ")?.to_owned())).unwrap();
+    let draining = std::thread::spawn(move || log.for_each(drop));
+    let (url, token) = printed.split_once("/#token=").unwrap();
+    files.write("token", format!("{token}\n"));
+    files.write("other", "0".repeat(token.len()));
+    let run = |arguments: &[&str]| {
+        let console = ["--url", url, "--token-file", "token"];
+        let named = arguments.contains(&"--url") || arguments.contains(&"--token-file");
+        let rest: &[&str] = if named { &[] } else { &console };
+        let mut run = files.run(&[&["mcp", "approvals"], arguments, rest].concat());
+        run.stdout = run.stdout.replace(url, "URL");
+        run.stderr = run.stderr.replace(url, "URL");
+        run
+    };
+    let mut send = |message: &str| writeln!(input, "{message}").unwrap();
+    send(
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"agent","version":"1"}}}"#,
+    );
+    let mut answer = || output.next().unwrap().unwrap();
+    answer();
+    let mut shown = vec![run(&["list"]).shown()];
+    let call = |id: usize| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"tool_execute","arguments":{{"tool_id":"shop:price","args":{{"thing":"lamp"}}}}}}}}"#
+        )
+    };
+    let wait = || {
+        for _ in 0..200 {
+            let listed = run(&["list"]);
+            if listed.code == 1 {
+                return listed.shown();
+            }
+            assert_eq!(listed.code, 0, "{}", listed.shown());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        panic!("nothing waits");
+    };
+    send(&call(1));
+    shown.push(wait());
+    shown.push(run(&["approve", "7"]).shown());
+    shown.push(run(&["approve", "1", "--url", url, "--token-file", "other"]).shown());
+    shown.push(run(&["list", "--url", url, "--token-file", "none"]).shown());
+    shown.push(run(&["approve", "1"]).shown());
+    let approved = answer();
+    assert!(approved.contains("12.50"), "{approved}");
+    shown.push(run(&["decline", "1"]).shown());
+    send(&call(2));
+    wait();
+    shown.push(run(&["list", "--format", "json"]).shown());
+    // The whole address, as it is printed, names the same console.
+    shown.push(run(&["decline", "2", "--format", "json", "--url", &printed, "--token-file", "token"]).shown());
+    let declined = answer();
+    assert!(declined.contains("APPROVAL_REQUIRED") && declined.contains("declined"), "{declined}");
+    shown.push(run(&["decline", "2"]).shown());
+    drop(input);
+    assert!(child.0.wait().unwrap().success());
+    draining.join().unwrap();
+    shown.push(run(&["list"]).shown());
+    // A server that is no console.
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let elsewhere = format!("http://{}", server.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let head = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+        head.take_while(|line| !line.is_empty()).for_each(drop);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").unwrap();
+    });
+    let other = run(&["list", "--url", &elsewhere, "--token-file", "token"]).shown();
+    shown.push(other.replace(&elsewhere, "ELSEWHERE"));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    nothing waits
+
+    exit 1
+    1  shop:price#0c25c34f  by local: it is asked for
+         thing = "lamp"
+
+    exit 2
+    error: 7: no call has waited under that number; `mcp approvals list` shows what waits
+
+    exit 2
+    error: URL/api/approvals/1: the token is not that of this console; each start of a gateway makes and prints another
+
+    exit 2
+    error: --token-file: none
+      caused by: No such file or directory (os error 2)
+
+    exit 0
+    approved 1
+
+    exit 2
+    error: 1: it was approved before; `mcp approvals list` shows what waits
+
+    exit 1
+    {
+      "schema_version": 1,
+      "kind": "mcp approvals list",
+      "items": [
+        {
+          "id": 2,
+          "caller": "local",
+          "profile": null,
+          "item": "shop:price#0c25c34f",
+          "reason": "it is asked for",
+          "arguments": [
+            "thing = \"lamp\""
+          ]
+        }
+      ]
+    }
+
+    exit 0
+    {
+      "schema_version": 1,
+      "kind": "mcp approvals decline",
+      "id": 2,
+      "approve": false
+    }
+
+    exit 2
+    error: 2: it was declined before; `mcp approvals list` shows what waits
+
+    exit 2
+    error: no console is there; does the gateway run, with --console?
+      caused by: URL/api/state
+      caused by: error sending request for url (URL/api/state)
+      caused by: client error (Connect)
+      caused by: tcp connect error
+      caused by: Connection refused (os error 111)
+
+    exit 2
+    error: ELSEWHERE/api/state: this is not the console of a gateway
+      caused by: missing field `approvals` at line 1 column 2
+    "#);
+    let audit = std::fs::read_to_string(files.path("audit.jsonl")).unwrap();
+    let answered: Vec<String> = audit
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|line| line["approver"].is_string())
+        .map(|line| format!("{} {}", line["decision"].as_str().unwrap(), line["approver"].as_str().unwrap()))
+        .collect();
+    assert_eq!(answered, ["allow operator", "refuse operator"]);
+}

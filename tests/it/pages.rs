@@ -287,7 +287,7 @@ fn what_pages_say_is_what_happens() {
         not run: it reads what your gateway wrote.
     docs/formats.md: blocks run 1, outputs compared 0
     docs/from-contextweaver-py.md: blocks run 0, outputs compared 0
-    docs/gateway.md: blocks run 0, outputs compared 0
+    docs/gateway.md: blocks run 1, outputs compared 2
         not run: it reads the files of the clients on your machine.
         not run: it changes the files of your clients.
         not run: it starts your servers.
@@ -296,6 +296,7 @@ fn what_pages_say_is_what_happens() {
         not run: it goes on until it is ended.
         not run: it needs the audit log of a gateway.
         not run: it serves until it is ended.
+        not run: it needs a gateway with a console.
         not run: it compiles.
     docs/http.md: blocks run 0, outputs compared 0
         not run: scripts/http-test asks a server.

@@ -24,7 +24,7 @@ use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::memory::MemoryFile;
 use contextweaver_context::store::Session;
-use contextweaver_gateway::AuditLine;
+use contextweaver_gateway::{Answers, AuditLine};
 
 use crate::support::{Files, TOOLS, checkout};
 
@@ -193,7 +193,7 @@ fn what_is_printed_is_valid() {
     }
     let unknown = files.run(&["schema", "gatway"]);
     assert!(
-        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are audit, catalog, "),
+        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are answers, audit, "),
         "{}",
         unknown.shown()
     );
@@ -505,12 +505,34 @@ fn kinds() -> Vec<Kind> {
                         "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
                             "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
-                json!({"catalog": "tools.json", "state": {"url": "redis://h:1/0", "prefix": "p"},
+                json!({"catalog": "tools.json", "answers": "answers.json", "state": {"url": "redis://h:1/0", "prefix": "p"},
                     "artifacts": {"s3": {"bucket": "b", "prefix": "p", "region": "r", "endpoint": "http://h", "access_key_id": "${env:B}",
                         "secret_access_key": "${env:B}"}}, "sandbox": {"memory": "2GiB"}, "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
             ],
             parses: gateway,
             free: &[],
+        },
+        Kind {
+            schema: "answers",
+            examples: vec![json!({
+                "tools": {
+                    "a:b#00000000": {"content": [
+                        {"type": "text", "text": "t", "annotations": {"audience": ["user"], "priority": 0.5, "lastModified": "l"},
+                            "_meta": {"k": 1}},
+                        {"type": "image", "data": "AAEC", "mimeType": "image/png"},
+                        {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"},
+                        {"type": "resource", "resource": {"uri": "u:1", "blob": "AAEC", "mimeType": "m"}},
+                        {"type": "resource_link", "uri": "u:1", "name": "n", "title": "t", "description": "d",
+                            "mimeType": "m", "size": 1},
+                    ], "structuredContent": {"k": 1}, "isError": true, "_meta": {"k": 1}},
+                    "c": {"when": [{"arguments": {"k": 1}, "result": {"content": []}}], "otherwise": {"content": []}}
+                },
+                "resources": {"u:1": {"contents": [{"uri": "u:1", "text": "t", "mimeType": "m", "_meta": {"k": 1}}], "_meta": {}}},
+                "prompts": {"p": {"description": "d", "messages": [
+                    {"role": "assistant", "content": {"type": "text", "text": "t"}}], "_meta": {}}}
+            })],
+            parses: |value| Answers::parse(&value.to_string()).is_ok(),
+            free: &["_meta", "arguments", "structuredContent"],
         },
         Kind {
             schema: "routing",

@@ -32,6 +32,9 @@ mod tools;
 mod transport;
 pub mod upstream;
 
+pub use catalog::answer_forms::AnswersFault;
+pub use catalog::answers::{Answered, Answers, AnswersError, Share};
+pub use catalog::from_file::FileCatalogError;
 pub use catalog::names::published_name;
 pub use catalog::serving::{StartError, UpstreamReport};
 pub use catalog::shelf::Shelf;
@@ -43,7 +46,7 @@ pub use common::secret::Secret;
 pub use common::settings::FieldError;
 pub use common::yaml::YamlError;
 pub use config::error::ConfigError;
-pub use config::file::GatewayConfig;
+pub use config::file::{CatalogFile, GatewayConfig};
 pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, TokenError, TokenHolder};
 pub use config::oauth::{Algorithm, OAuthConfig, ScopeRule};
 pub use config::startup::{StartConfig, StartMode};

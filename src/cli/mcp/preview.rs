@@ -41,7 +41,7 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut next = None;
     let config = match &args.catalog {
-        Some(catalog) => GatewayConfig { catalog: Some(catalog.clone()), ..GatewayConfig::default() },
+        Some(catalog) => GatewayConfig { catalog: Some(catalog.clone().into()), ..GatewayConfig::default() },
         None => {
             let path = chain::config(args.config.as_deref())?;
             // A configuration without variables needs no values; what is wrong with it is said by the next line.

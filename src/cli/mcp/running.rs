@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, redirect};
 
 use crate::cli::client;
@@ -28,11 +29,29 @@ pub(super) struct Answer {
 /// # Errors
 /// The gateway is not reached within `patience`, its answer is no text or longer than 4 MiB, or the token cannot be read.
 pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
-    let bare = url.trim_end_matches('/');
+    ask(url, path, None, token_file, patience).await
+}
+
+/// As [`get`]; with a body, JSON, it is posted.
+///
+/// # Errors
+/// As [`get`].
+pub(super) async fn ask(
+    url: &str,
+    path: &str,
+    body: Option<String>,
+    token_file: Option<&Path>,
+    patience: Duration,
+) -> Result<Answer> {
+    // The address of a console is printed with its token there.
+    let bare = url.split('#').next().unwrap_or_default().trim_end_matches('/');
     let bare = ["/mcp", path].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
     let address = format!("{bare}{path}");
     let client = client::builder().timeout(patience).redirect(redirect::Policy::none()).build()?;
-    let mut request = client.get(&address);
+    let mut request = match body {
+        Some(body) => client.post(&address).header(CONTENT_TYPE, "application/json").body(body),
+        None => client.get(&address),
+    };
     if let Some(file) = token_file {
         let token = std::fs::read_to_string(file).with_context(|| format!("--token-file: {}", file.display()))?;
         request = request.bearer_auth(token.trim());

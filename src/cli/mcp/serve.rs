@@ -15,8 +15,8 @@ use super::terminal::line;
 use crate::cli::http::{HttpArgs, Signal, signals};
 use crate::cli::{Outcome, note};
 use contextweaver_gateway::{
-    ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode, Target, grouped,
-    serve_stdio,
+    Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,
+    Share, Target, grouped, serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
@@ -28,6 +28,7 @@ Examples:
   contextweaver mcp serve
   contextweaver mcp serve --config gateway.yaml --dry-run
   contextweaver mcp serve --config gateway.yaml --mode proxy
+  contextweaver mcp serve --catalog tools.json --answers answers.json
   contextweaver mcp serve --config gateway.yaml --transport http --listen 127.0.0.1:8080
   contextweaver mcp serve --config gateway.yaml --transport http --listen 0.0.0.0:8080 --token-file token \\
     --allowed-host gateway.example")]
@@ -35,9 +36,12 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A catalog file: its tools can be browsed and not called
+    /// A catalog file: it can be browsed, and called where there are answers
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     catalog: Option<PathBuf>,
+    /// The answers to calls, reads and prompts of the catalog, JSON
+    #[arg(long, value_name = "FILE", requires = "catalog")]
+    answers: Option<PathBuf>,
     /// The mode, instead of the one in the configuration
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
@@ -94,7 +98,8 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
     let mut config = match &file_of(args)? {
         Some(path) => GatewayConfig::load_for(path, mode)?,
         None => {
-            let catalog = args.catalog.clone();
+            let answers = args.answers.clone();
+            let catalog = args.catalog.clone().map(|path| CatalogFile { path, answers });
             GatewayConfig { catalog, mode: mode.unwrap_or_default(), ..GatewayConfig::default() }
         }
     };
@@ -324,6 +329,11 @@ fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
         counts.prompts,
         counts.left_out
     )?;
+    if let Some(Answered { tools, resources, prompts }) = gateway.answered() {
+        let [tools, resources, prompts] =
+            [tools, resources, prompts].map(|Share { answered, all }| format!("{answered} of {all}"));
+        writeln!(out, "answered from a file: {tools} tools, {resources} resources, {prompts} prompts")?;
+    }
     for upstream in gateway.reports() {
         let state = match (&upstream.fault, &upstream.version) {
             (Some(fault), _) => fault.clone(),
@@ -355,7 +365,7 @@ mod tests {
         std::fs::write(&path, format!(r#"{{"server":"mail","tools":[{}]}}"#, tools.join(","))).unwrap();
         let shown = |flags: &[&str]| {
             let args = Line::parse_from(["serve", "--config", "gateway.yaml"].iter().chain(flags)).args;
-            let config = GatewayConfig { catalog: Some(path.clone()), ..GatewayConfig::default() };
+            let config = GatewayConfig { catalog: Some(path.clone().into()), ..GatewayConfig::default() };
             let mut out = Vec::new();
             super::super::block_on(async {
                 let gateway = Gateway::start(config).await?;

@@ -15,7 +15,7 @@ use contextweaver_core::catalog::{Kind, LeftOut, SelectableItem};
 use contextweaver_routing::{RouteError, RoutingConfig};
 
 /// What a view is made of.
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// The items that are listed.
     pub(super) items: Vec<SelectableItem>,
     /// The definitions that cannot be used.

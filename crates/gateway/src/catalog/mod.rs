@@ -1,7 +1,10 @@
 //! The catalog that the gateway serves: an immutable view of what the upstreams list, and how it is kept fresh.
 
-mod build;
+pub(crate) mod answer_forms;
+pub(crate) mod answers;
+pub(crate) mod build;
 pub(crate) mod follow;
+pub(crate) mod from_file;
 pub(crate) mod lessons;
 mod list_cache;
 pub(crate) mod names;

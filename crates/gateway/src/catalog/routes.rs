@@ -7,8 +7,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::protocol::listing::{Address, Listing, address_of};
+use crate::protocol::message::Raw;
+use contextweaver_core::catalog::SelectableItem;
 
 /// The servers that resource addresses belong to.
 #[derive(Debug, Default)]
@@ -39,8 +42,31 @@ impl Routes {
         routes
     }
 
+    /// The routes to the resources of a catalog from a file, which has no templates: each URI with its server, whose name is
+    /// empty where the file names none. What the file does not list leads nowhere.
+    pub(crate) fn of_items<'i>(items: impl Iterator<Item = &'i SelectableItem>) -> Self {
+        let mut routes = Self::default();
+        for item in items {
+            let Some(uri) = item.metadata.get("uri").and_then(Value::as_str) else { continue };
+            let server = item.server.as_deref().unwrap_or_default();
+            match &item.raw {
+                Some(raw) => routes.add_listed(server, uri.to_owned(), raw),
+                // Of another form: what a server would list of it.
+                None => {
+                    let listed = json!({"uri": uri, "name": item.name, "description": item.description});
+                    routes.add_listed(server, uri.to_owned(), &Raw::of(&listed).to_raw_value());
+                }
+            }
+        }
+        routes
+    }
+
     fn add_resource(&mut self, server: &str, uri: String, raw: &RawValue) {
         self.add_scheme(server, &uri);
+        self.add_listed(server, uri, raw);
+    }
+
+    fn add_listed(&mut self, server: &str, uri: String, raw: &RawValue) {
         if let std::collections::btree_map::Entry::Vacant(free) = self.servers.entry(uri) {
             free.insert(server.to_owned());
             self.resources.push(raw.to_owned());
@@ -132,8 +158,6 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn listing(resources: &[&str], templates: &[&str]) -> Listing {

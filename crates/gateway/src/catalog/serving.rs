@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::build::{Contents, vetted};
+use super::from_file::FileCatalogError;
 use super::lessons::Lessons;
 use super::list_cache::{ListCache, Remembered};
 use super::view::CatalogView;
@@ -32,7 +33,6 @@ use crate::upstream::config::Target;
 use crate::upstream::fault::Fault;
 use crate::upstream::registry::{Listed, Upstreams, list_all};
 use contextweaver_context::store::StoreError;
-use contextweaver_core::catalog::{LoadOptions, Strictness, load};
 use contextweaver_routing::{FeedbackError, RoutingConfig};
 
 /// A gateway did not start.
@@ -63,9 +63,9 @@ pub enum StartError {
         "no tool, resource or prompt is served; check `include_tools` or set `startup.fail_on_empty_catalog: false`"
     )]
     Empty,
-    /// The catalog cannot be read.
+    /// The catalog, or the file of answers to its calls, cannot be read.
     #[error(transparent)]
-    Catalog(#[from] contextweaver_core::catalog::CatalogError),
+    Catalog(#[from] FileCatalogError),
     /// A guard cannot do its work, or the tools cannot be indexed.
     #[error(transparent)]
     Guard(#[from] GuardError),
@@ -145,7 +145,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Connects every upstream, side by side, and reads their lists; or reads the catalog from a file. An upstream that
+    /// Connects every upstream, side by side, and reads their lists; or serves the contents of a file. An upstream that
     /// `before` has too and that does not answer now keeps what it listed there. One of which it is known what it listed
     /// last time is not waited for.
     ///
@@ -156,6 +156,7 @@ impl Serving {
         upstreams: Arc<Upstreams>,
         guards: Arc<Guards>,
         (telemetry, clients): (Arc<Telemetry>, Arc<Clients>),
+        of_file: Option<Contents>,
         before: Option<&Self>,
     ) -> Result<Arc<Self>, StartError> {
         let started = Instant::now();
@@ -168,7 +169,7 @@ impl Serving {
         let list_cache = config.startup.list_cache.clone().map(|folder| Arc::new(ListCache::new(folder)));
         // Another configuration takes the place of one that serves only when all is known to work.
         let remembered = match &list_cache {
-            Some(cache) if before.is_none() && config.catalog.is_none() => recall(config, cache, &upstreams),
+            Some(cache) if before.is_none() && of_file.is_none() => recall(config, cache, &upstreams),
             _ => BTreeMap::new(),
         };
         let is_waited_for = |upstream: &&Arc<Upstream>| !remembered.contains_key(upstream.server_name());
@@ -179,12 +180,9 @@ impl Serving {
             .filter(|upstream| faults.contains_key(upstream.server_name()))
             .map(Arc::downgrade)
             .collect();
-        let contents = match &config.catalog {
-            Some(path) => {
-                let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
-                let items = loaded.catalog.items().to_vec();
-                Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() }
-            }
+        let is_file = of_file.is_some();
+        let contents = match of_file {
+            Some(contents) => contents,
             None => {
                 let kept = before.map(|before| before.listings_of(&upstreams)).unwrap_or_default();
                 check_start(config, &listed, &kept)?;
@@ -214,7 +212,7 @@ impl Serving {
             feedback: config.feedback.clone(),
             timeout,
             list_cache,
-            is_file: config.catalog.is_some(),
+            is_file,
             view: ArcSwap::from_pointee(view),
             faults: Mutex::new(faults),
             refreshing: tokio::sync::Mutex::default(),

@@ -235,8 +235,10 @@ impl CatalogView {
 
     /// The server that each resource address belongs to.
     pub(crate) fn routes(&self) -> &Routes {
-        let listings = || self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing));
-        self.routes.get_or_init(|| Routes::new(listings()))
+        self.routes.get_or_init(|| match self.listings.is_empty() {
+            true => Routes::of_items(self.resources.iter().flat_map(|shelf| shelf.router.catalog().items())),
+            false => Routes::new(self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing))),
+        })
     }
 
     /// The prompt that is published as `name`.
@@ -256,7 +258,8 @@ impl CatalogView {
         let server = self.routes().server_of_uri(uri)?;
         let mut items = self.resources.iter().flat_map(|shelf| shelf.router.catalog().items());
         let has_it = |item: &&SelectableItem| {
-            item.server.as_deref() == Some(server) && item.metadata.get("uri").and_then(Value::as_str) == Some(uri)
+            item.server.as_deref().unwrap_or_default() == server
+                && item.metadata.get("uri").and_then(Value::as_str) == Some(uri)
         };
         match items.find(has_it) {
             Some(item) => Some(Cow::Borrowed(item)),

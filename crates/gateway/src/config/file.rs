@@ -116,6 +116,7 @@ struct ConfigFile {
     media_bytes: usize,
     tolerant_args: bool,
     catalog: Option<PathBuf>,
+    answers: Option<PathBuf>,
     upstreams: BTreeMap<String, UpstreamEntry>,
     sandbox: Option<SandboxEntry>,
     deadline_seconds: Option<f64>,
@@ -168,6 +169,7 @@ impl Default for ConfigFile {
             media_bytes,
             tolerant_args,
             catalog: None,
+            answers: None,
             upstreams: BTreeMap::new(),
             sandbox: None,
             deadline_seconds: None,
@@ -198,6 +200,22 @@ impl Default for ConfigFile {
     }
 }
 
+/// Tools, resources and prompts from a file, for a gateway without upstreams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogFile {
+    /// The catalog.
+    pub path: PathBuf,
+    /// The answers to its calls, reads and prompts; without it they can be browsed alone.
+    pub answers: Option<PathBuf>,
+}
+
+impl From<PathBuf> for CatalogFile {
+    /// A catalog that can be browsed alone.
+    fn from(path: PathBuf) -> Self {
+        Self { path, answers: None }
+    }
+}
+
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatewayConfig {
@@ -217,8 +235,8 @@ pub struct GatewayConfig {
     pub media_bytes: usize,
     /// Whether arguments of the wrong type are repaired where the schema leaves no doubt.
     pub tolerant_args: bool,
-    /// Tools from a file, for a gateway without upstreams: they can be browsed and not called.
-    pub catalog: Option<PathBuf>,
+    /// What is served from a file, for a gateway without upstreams.
+    pub catalog: Option<CatalogFile>,
     /// The servers behind it, by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What a whole request may take, with all its questions, attempts and work; a stream of changes has no end.
@@ -395,6 +413,10 @@ impl ConfigFile {
             let reason = "a gateway has either a `catalog` or `upstreams`; leave one out";
             return Err(FieldError::new("catalog", reason));
         }
+        if self.answers.is_some() && self.catalog.is_none() {
+            let reason = "goes with `catalog`: servers answer for themselves; name a catalog, or leave it out";
+            return Err(FieldError::new("answers", reason));
+        }
         let in_startup = |reason| FieldError::new("startup.upstream_timeout_seconds", reason);
         duration(self.startup.upstream_timeout_seconds).map_err(in_startup)?;
         self.retry.validate().map_err(|error| error.under("retry"))?;
@@ -483,7 +505,10 @@ impl ConfigFile {
             structured: self.structured,
             media_bytes: self.media_bytes,
             tolerant_args: self.tolerant_args,
-            catalog: self.catalog.map(|path| folder.join(path)),
+            catalog: self.catalog.map(|path| CatalogFile {
+                path: folder.join(path),
+                answers: self.answers.map(|path| folder.join(path)),
+            }),
             upstreams,
             deadline,
             startup: StartConfig { list_cache: self.startup.list_cache.map(|path| folder.join(path)), ..self.startup },

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 const PLAIN: i32 = 21;
 
 /// The canonical text of `value`.
-pub(super) fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text

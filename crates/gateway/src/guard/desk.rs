@@ -12,6 +12,31 @@ use crate::common::sync::lock;
 /// Calls that wait at a time, at most.
 const MOST: usize = 256;
 
+/// Cases that ended of which it is still known how, at most.
+const MOST_ENDED: usize = 1_024;
+
+/// How a case ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The operator approved it.
+    Approved,
+    /// The operator declined it.
+    Declined,
+    /// It does not wait any more: its client answered or went away, or nobody answered in time.
+    Gone,
+}
+
+/// What came of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// It is the answer to the case.
+    Now,
+    /// The case had ended.
+    TooLate(Ending),
+    /// There was no such case.
+    Unknown,
+}
+
 /// What the operator is shown of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Case {
@@ -35,6 +60,8 @@ pub(crate) struct Desk {
     is_open: AtomicBool,
     next: AtomicU64,
     cases: Mutex<BTreeMap<u64, (Case, oneshot::Sender<bool>)>>,
+    /// How the last cases ended that the operator answered; what else is not among the cases is gone.
+    answered: Mutex<BTreeMap<u64, Ending>>,
 }
 
 impl Desk {
@@ -77,10 +104,27 @@ impl Desk {
         lock(&self.cases).values().map(|(case, _)| case.clone()).collect()
     }
 
-    /// Answers a case; whether it still waited.
-    pub(crate) fn answer(&self, id: u64, approve: bool) -> bool {
-        let case = lock(&self.cases).remove(&id);
-        case.is_some_and(|(_, sender)| sender.send(approve).is_ok())
+    /// Answers a case.
+    pub(crate) fn answer(&self, id: u64, approve: bool) -> Answered {
+        // Held to the end, so that of two answers one is the first.
+        let mut cases = lock(&self.cases);
+        match cases.remove(&id) {
+            Some((_, sender)) => {
+                if sender.send(approve).is_err() {
+                    return Answered::TooLate(Ending::Gone);
+                }
+                let mut answered = lock(&self.answered);
+                answered.insert(id, if approve { Ending::Approved } else { Ending::Declined });
+                if answered.len() > MOST_ENDED {
+                    answered.pop_first();
+                }
+                Answered::Now
+            }
+            None if (1..=self.next.load(Ordering::Relaxed)).contains(&id) => {
+                Answered::TooLate(lock(&self.answered).get(&id).copied().unwrap_or(Ending::Gone))
+            }
+            None => Answered::Unknown,
+        }
     }
 }
 

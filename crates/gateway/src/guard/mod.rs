@@ -9,7 +9,7 @@ mod argument_schema;
 mod arguments;
 pub mod cache;
 pub(crate) mod call;
-mod canonical;
+pub(crate) mod canonical;
 pub mod config;
 pub(crate) mod desk;
 pub(crate) mod glob;

@@ -236,9 +236,13 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
 
 fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
     let mut complaints = Vec::new();
-    if let Some(path) = config.catalog.as_ref().filter(|path| !path.exists()) {
+    let files = config.catalog.iter().flat_map(|catalog| {
+        let answers = catalog.answers.iter().map(|path| ("answers", path));
+        std::iter::once(("catalog", &catalog.path)).chain(answers)
+    });
+    for (field, path) in files.filter(|(_, path)| !path.exists()) {
         let problem = format!("{} does not exist", path.display());
-        complaints.push(Complaint::new(Severity::Error, "catalog", problem, "name a file that exists"));
+        complaints.push(Complaint::new(Severity::Error, field, problem, "name a file that exists"));
     }
     if let Some(path) = &config.diagnostics {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

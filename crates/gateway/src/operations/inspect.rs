@@ -123,7 +123,7 @@ mod tests {
         std::fs::write(&path, tools).unwrap();
         let mut shown = Vec::new();
         for mode in [Mode::Gateway, Mode::Proxy] {
-            let config = GatewayConfig { catalog: Some(path.clone()), mode, ..GatewayConfig::default() };
+            let config = GatewayConfig { catalog: Some(path.clone().into()), mode, ..GatewayConfig::default() };
             let gateway = Gateway::start(config.for_a_look()).await.unwrap();
             let mut inspection = Inspection::of(&gateway).await.unwrap();
             assert!(inspection.surface_tokens > 0);

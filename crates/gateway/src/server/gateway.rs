@@ -1,5 +1,6 @@
 //! A gateway that runs: its parts, put together.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,7 +9,9 @@ use arc_swap::ArcSwap;
 
 use super::dispatch::Dispatcher;
 use super::passthrough::Passthrough;
+use crate::catalog::answers::Answered;
 use crate::catalog::follow::{follow, watch_pins};
+use crate::catalog::from_file::FileCatalog;
 use crate::catalog::serving::{Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
@@ -43,6 +46,7 @@ const CLOSING: Duration = Duration::from_secs(6);
 #[derive(Debug)]
 pub struct Gateway {
     config: GatewayConfig,
+    answered: Option<Answered>,
     upstreams: Arc<Upstreams>,
     serving: Arc<Serving>,
     telemetry: Arc<Telemetry>,
@@ -142,8 +146,12 @@ impl Gateway {
         before: Option<&Arc<Self>>,
     ) -> Result<Arc<Self>, StartError> {
         let passes = config.mode == Mode::Passthrough;
+        let (of_file, answering, answered) = match config.catalog.as_ref().map(FileCatalog::load).transpose()? {
+            Some(FileCatalog { contents, upstreams, answered }) => (Some(contents), upstreams, answered),
+            None => (None, BTreeMap::new(), None),
+        };
         let earlier = before.map(|before| &*before.upstreams);
-        let upstreams = Arc::new(Upstreams::new(&config.upstreams, passes, &kept.events, earlier));
+        let upstreams = Arc::new(Upstreams::new(&config.upstreams, answering, passes, &kept.events, earlier));
         let guards = before.map(|before| &*before.dispatcher.tools.calls.guards);
         let guards = Guards::after(config.guards.clone(), config.tolerant_args, guards).map_err(GuardError::from)?;
         let guards = Arc::new(guards);
@@ -153,6 +161,7 @@ impl Gateway {
             Arc::clone(&upstreams),
             Arc::clone(&guards),
             (Arc::clone(&telemetry), Arc::clone(&clients)),
+            of_file,
             before.map(|before| &*before.serving),
         )
         .await?;
@@ -202,7 +211,7 @@ impl Gateway {
                 subscriptions,
             },
         };
-        Ok(Arc::new(Self { config, upstreams, serving, telemetry, clients, dispatcher, kept }))
+        Ok(Arc::new(Self { config, answered, upstreams, serving, telemetry, clients, dispatcher, kept }))
     }
 
     /// Answers a request of a client.
@@ -234,6 +243,12 @@ impl Gateway {
     #[must_use]
     pub fn upstreams(&self) -> &Upstreams {
         &self.upstreams
+    }
+
+    /// How much of a catalog from a file is answered from another file; `None` where there is no such file.
+    #[must_use]
+    pub fn answered(&self) -> Option<Answered> {
+        self.answered
     }
 
     /// The state of each upstream.

@@ -74,12 +74,18 @@ impl Savings {
     pub fn line(&self, price: Option<&Price>) -> String {
         let Spent { calls, results, answers, other } = self.spent;
         let saved = self.saved();
-        let share = saved as f64 * 100.0 / self.without().max(1) as f64;
-        let outcome = if saved < 0 { "more" } else { "fewer" };
-        let cost = price.map(|price| format!(", {}", price.of(saved.abs()))).unwrap_or_default();
+        let cost = price.map(|price| price.of(saved.abs()));
+        let outcome = if saved < 0 {
+            // A share of little is a large number that says nothing.
+            let cost = cost.map(|cost| format!(" ({cost})")).unwrap_or_default();
+            format!("nothing was spared: {} tokens more than without the gateway{cost}", grouped(saved.unsigned_abs()))
+        } else {
+            let share = saved as f64 * 100.0 / self.without().max(1) as f64;
+            let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+            format!("{} fewer in all ({share:.0} %{cost})", grouped(saved.unsigned_abs()))
+        };
         format!(
-            "{} call{}: definitions {} tokens instead of {}, results {} instead of {}, searches and the rest {}; {} {outcome} \
-             in all ({:.0} %{cost})",
+            "{} call{}: definitions {} tokens instead of {}, results {} instead of {}, searches and the rest {}; {outcome}",
             grouped(calls),
             if calls == 1 { "" } else { "s" },
             grouped(self.surface),
@@ -87,8 +93,6 @@ impl Savings {
             grouped(answers),
             grouped(results),
             grouped(other),
-            grouped(saved.unsigned_abs()),
-            share.abs(),
         )
     }
 }
@@ -171,7 +175,7 @@ mod tests {
         assert!(savings.line(Some(&price)).ends_with("(96 %, EUR 0.17)"), "{}", savings.line(Some(&price)));
         let dear = Savings { spent: Spent { other: 1_000, ..Spent::default() }, ..Savings::default() };
         assert_eq!((dear.saved(), price.of(-100)), (-1_000, "-EUR 0.00030".to_owned()));
-        assert!(dear.line(None).contains("1,000 more in all"));
+        insta::assert_snapshot!(dear.line(Some(&price)), @"0 calls: definitions 0 tokens instead of 0, results 0 instead of 0, searches and the rest 1,000; nothing was spared: 1,000 tokens more than without the gateway (EUR 0.00300)");
     }
 
     #[test]

@@ -1,3 +1,4 @@
+mod answers;
 mod audit;
 mod diagnostics;
 mod folders;

@@ -40,6 +40,9 @@ pub enum Fault {
     /// Its answer is not a message of the protocol.
     #[error("its answer is not usable: {}", presentable(.0))]
     Malformed(String),
+    /// There is no server, and what answers in its place has no answer for this.
+    #[error("{}", presentable(.0))]
+    Unanswered(String),
     /// It answered with an error.
     #[error("it answered with error {}: {}", .0.code, presentable(&.0.message))]
     Rpc(RpcError),
@@ -75,8 +78,13 @@ impl Fault {
         match self {
             Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
-            Self::CircuitOpen { .. } | Self::Rpc(_) | Self::Credentials(_) => false,
+            Self::CircuitOpen { .. } | Self::Rpc(_) | Self::Credentials(_) | Self::Unanswered(_) => false,
         }
+    }
+
+    /// Whether the same request fails again, whatever its kind.
+    pub(crate) fn is_for_good(&self) -> bool {
+        matches!(self, Self::Unanswered(_))
     }
 
     /// Its kind, by type and status alone.
@@ -84,7 +92,7 @@ impl Fault {
     pub fn code(&self) -> Code {
         match self {
             Self::Timeout(_) => Code::UpstreamTimeout,
-            Self::Unavailable(_) | Self::CircuitOpen { .. } => Code::UpstreamUnavailable,
+            Self::Unavailable(_) | Self::CircuitOpen { .. } | Self::Unanswered(_) => Code::UpstreamUnavailable,
             Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
             Self::Status { status, .. } => match status {
@@ -101,6 +109,9 @@ impl Fault {
     /// What a meta-tool answers: the upstream called `name` failed.
     #[must_use]
     pub fn to_error(&self, name: &str) -> GatewayError {
+        if self.is_for_good() {
+            return GatewayError::new(self.code(), self.to_string()).for_good();
+        }
         let error = GatewayError::new(self.code(), format!("upstream `{name}`: {self}")).with("upstream", name);
         match self {
             Self::Rpc(rpc) => error.with("rpc_code", rpc.code),

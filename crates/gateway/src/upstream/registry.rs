@@ -11,10 +11,15 @@ use super::mailbox::EventSender;
 use crate::common::error::{Code, GatewayError};
 use crate::protocol::listing::Listing;
 
+/// The name of what answers for items that name no server.
+const UNNAMED: &str = "catalog";
+
 /// The upstreams of a gateway, by name.
 #[derive(Debug)]
 pub struct Upstreams {
     by_name: BTreeMap<String, Arc<Upstream>>,
+    /// What answers for the items of a catalog from a file, by their server; `None` for those that name none.
+    answering: BTreeMap<Option<String>, Arc<Upstream>>,
     /// Whether everything passes to a single upstream unchanged.
     passes_through: bool,
 }
@@ -22,8 +27,10 @@ pub struct Upstreams {
 impl Upstreams {
     /// The upstreams that `configs` describes, not connected yet. Their notifications go to `events`. With
     /// `passes_through` a single upstream gets every request unchanged. Those of `before` that are configured alike go on.
+    /// `answering` are no servers, and list nothing: they answer for the items of a catalog from a file, by their server.
     pub(crate) fn new(
         configs: &BTreeMap<String, UpstreamConfig>,
+        answering: BTreeMap<Option<String>, UpstreamConfig>,
         passes_through: bool,
         events: &EventSender,
         before: Option<&Self>,
@@ -34,7 +41,11 @@ impl Upstreams {
             (name.clone(), same.map_or_else(made, Arc::clone))
         };
         let by_name: BTreeMap<_, _> = configs.iter().map(upstream).collect();
-        Self { passes_through: passes_through && by_name.len() == 1, by_name }
+        let answering = answering.into_iter().map(|(server, config)| {
+            let name = server.clone().unwrap_or_else(|| UNNAMED.to_owned());
+            (server, Arc::new(Upstream::new(&name, config, events.clone())))
+        });
+        Self { passes_through: passes_through && by_name.len() == 1, by_name, answering: answering.collect() }
     }
 
     /// The upstreams in the order of their names.
@@ -53,10 +64,13 @@ impl Upstreams {
         self.by_name.values().next().filter(|_| self.passes_through)
     }
 
-    /// The upstream whose items carry `server`.
+    /// The upstream whose items carry `server`, or what answers for it.
     pub(crate) fn of_server(&self, server: Option<&str>) -> Option<&Arc<Upstream>> {
-        let server = server?;
-        self.by_name.values().find(|upstream| upstream.server_name() == server)
+        let of_name = |server| self.by_name.values().find(|upstream| upstream.server_name() == server);
+        // Most gateways have none, and need no copy of the name.
+        let answering =
+            || if self.answering.is_empty() { None } else { self.answering.get(&server.map(str::to_owned)) };
+        server.and_then(of_name).or_else(answering)
     }
 
     /// The upstream of the item called `id`, whose server is `server`.
@@ -66,7 +80,8 @@ impl Upstreams {
     pub(crate) fn of_item(&self, server: Option<&str>, id: &str) -> Result<&Upstream, GatewayError> {
         let upstream = self.of_server(server).map(|upstream| &**upstream);
         upstream.ok_or_else(|| {
-            let reason = "no upstream is configured for it: the catalog is served for browsing only";
+            let reason = "no upstream is configured for it: the catalog is served for browsing only; to answer for it, name a \
+                          file with `--answers`";
             GatewayError::new(Code::UpstreamUnavailable, reason).at(id).for_good()
         })
     }
@@ -74,7 +89,7 @@ impl Upstreams {
     /// Ends the connections of all upstreams.
     pub(crate) async fn close(&self) {
         let mut closing = tokio::task::JoinSet::new();
-        for upstream in self.by_name.values() {
+        for upstream in self.by_name.values().chain(self.answering.values()) {
             let upstream = Arc::clone(upstream);
             closing.spawn(async move { upstream.close().await });
         }

@@ -88,7 +88,8 @@ impl RetryConfig {
 
     /// The pause before the next attempt, `random` being from 0 to 1; `None` when there is none.
     fn pause(&self, fault: &Fault, attempts: u32, random: f64) -> Option<Duration> {
-        if attempts >= self.max_attempts || !self.retryable_codes.contains(&fault.code()) {
+        let is_retried = self.retryable_codes.contains(&fault.code()) && !fault.is_for_good();
+        if attempts >= self.max_attempts || !is_retried {
             return None;
         }
         let most = Duration::try_from_secs_f64(self.max_delay).ok()?;

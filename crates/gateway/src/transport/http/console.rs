@@ -5,7 +5,7 @@
 //! | `GET /`, `/console.css`, `/console.js` | the page; it holds nothing of the gateway |
 //! | `GET /api/events` | with the token: a stream of what there is and of every call |
 //! | `GET /api/state` | with the token: what there is now |
-//! | `POST /api/approvals/ID` | with the token: `{"approve": true}` answers a call that waits |
+//! | `POST /api/approvals/ID` | with the token: `{"approve": true}` answers a call that waits; 409 where it was answered before, 410 where it does not wait any more, 404 where there never was one |
 //!
 //! The token stands behind the `#` of the address that is printed, which no browser sends; the page sends it as a bearer
 //! token. Nothing from outside is part of the page: it comes as JSON, and is only ever set as text.
@@ -32,7 +32,7 @@ use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Refused, Reply, events, whole};
 use crate::common::sync::lock;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
-use crate::guard::desk::Case;
+use crate::guard::desk::{Answered, Case, Ending};
 use crate::server::live::Live;
 use crate::server::overview::Slow;
 use crate::session::identity::Identity;
@@ -253,8 +253,21 @@ impl Shared {
         let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
             Refused::text(StatusCode::BAD_REQUEST, format!("{error}; send {{\"approve\": true}} or false"))
         })?;
-        if !self.live.now().desk().answer(id, answer.approve) {
-            return Err(Refused::text(StatusCode::NOT_FOUND, "no such call waits any more"));
+        match self.live.now().desk().answer(id, answer.approve) {
+            Answered::Now => {}
+            Answered::TooLate(Ending::Approved) => {
+                return Err(Refused::text(StatusCode::CONFLICT, "it was approved before"));
+            }
+            Answered::TooLate(Ending::Declined) => {
+                return Err(Refused::text(StatusCode::CONFLICT, "it was declined before"));
+            }
+            Answered::TooLate(Ending::Gone) => {
+                let reason = "it does not wait any more: its client answered or went away, or the time was up";
+                return Err(Refused::text(StatusCode::GONE, reason));
+            }
+            Answered::Unknown => {
+                return Err(Refused::text(StatusCode::NOT_FOUND, "no call has waited under that number"));
+            }
         }
         tracing::info!(id, approve = answer.approve, "the operator answered");
         Ok(whole(StatusCode::OK, JSON, json!({"approve": answer.approve}).to_string()))

@@ -214,7 +214,7 @@ fn the_operator_answers_what_waits_and_the_log_says_so() {
                 assert_eq!((&case["caller"], &case["reason"]), (&json!("Mute"), &json!("it costs")));
                 assert_eq!(case["arguments"], json!(["id = 1", "of = \"<b>\""]));
                 assert!(console.answer(&case["id"], approve).await.starts_with("HTTP/1.1 200"));
-                assert!(console.answer(&case["id"], approve).await.starts_with("HTTP/1.1 404"), "once");
+                assert!(console.answer(&case["id"], !approve).await.starts_with("HTTP/1.1 409"), "once");
             };
             assert_eq!(tokio::join!(call, answer).0, expected);
         }
@@ -224,15 +224,19 @@ fn the_operator_answers_what_waits_and_the_log_says_so() {
         assert_eq!(question["resultType"], "input_required");
         assert_eq!(scene.outcome(&scene.client(Yes), "price", r#"{"id": 1}"#).await, "ok");
         // Who does not wait any more is not shown, and what waits when the console closes is declined.
-        {
+        let gone = {
             let caller = scene.client(Mute);
             let call = scene.outcome(&caller, "price", r#"{"id": 1}"#);
             tokio::select! {
                 _ = call => panic!("nobody answered"),
-                _ = console.case() => {}
+                case = console.case() => case["id"].as_u64().unwrap(),
             }
-        }
+        };
         assert_eq!(console.state().await["approvals"], json!([]));
+        assert!(console.answer(&json!(gone), true).await.starts_with("HTTP/1.1 410"), "nobody waits for it");
+        for id in [0, gone + 1, u64::MAX] {
+            assert!(console.answer(&json!(id), true).await.starts_with("HTTP/1.1 404"), "{id}");
+        }
         let caller = scene.client(Mute);
         let call = scene.outcome(&caller, "price", r#"{"id": 1}"#);
         let close = async {
