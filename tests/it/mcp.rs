@@ -1008,7 +1008,9 @@ fn a_script_answers_what_waits_at_the_console() {
     drop(input);
     assert!(child.0.wait().unwrap().success());
     draining.join().unwrap();
-    shown.push(run(&["list"]).shown());
+    // Below that, systems say it in their own words.
+    let gone = run(&["list"]).shown();
+    shown.push(gone.split("  caused by: client").next().unwrap().to_owned());
     // A server that is no console.
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let elsewhere = format!("http://{}", server.local_addr().unwrap());
@@ -1077,9 +1079,6 @@ fn a_script_answers_what_waits_at_the_console() {
     error: no console is there; does the gateway run, with --console?
       caused by: URL/api/state
       caused by: error sending request for url (URL/api/state)
-      caused by: client error (Connect)
-      caused by: tcp connect error
-      caused by: Connection refused (os error 111)
 
     exit 2
     error: ELSEWHERE/api/state: this is not the console of a gateway
