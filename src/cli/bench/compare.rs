@@ -17,6 +17,7 @@ use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
 use contextweaver_bench::comparison::read::{self, Part};
 use contextweaver_bench::comparison::{self, Comparison};
 use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::context::scenario::Scenario;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
 use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::engine::{Engine, RouterEngine};
@@ -29,6 +30,7 @@ use contextweaver_bench::eval::workspace::Workspace;
 use contextweaver_bench::own::{self, Home};
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
+use contextweaver_context::adapters::Conversation;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_routing::RoutingConfig;
 
@@ -37,7 +39,8 @@ BASE and HEAD are each one of
   a results file      scorecard/results/default.json, the results.json of a workspace, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
   an engine           default, lexical, bm25 …, or a program of scenarios/engines.toml, of which the recorded results are read
-  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
+  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario: it takes
+                      six scenarios at least that lose to show that one has regressed
   a run file          TREC or tab-separated, with --catalog and --queries
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
@@ -261,7 +264,10 @@ fn configuration(path: &Path, bytes: &[u8]) -> Result<Side> {
             config.validate().with_context(|| name.clone())?;
             Ok(Side::Engine(Box::new(RouterEngine::new(&name, config))))
         }
-        (_, Ok(config)) => Ok(Side::Context(Box::new(config))),
+        (_, Ok(config)) => {
+            config.validate().with_context(|| name.clone())?;
+            Ok(Side::Context(Box::new(config)))
+        }
         (Err(routing), Err(context)) => bail!(
             "{name}: no configuration of either engine: of the router: {}; of the context engine: {}",
             routing.message(),
@@ -338,6 +344,19 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side, bes
     }
 }
 
+/// The scenarios of the context engine that are on this machine, with their conversations; one at least.
+pub(super) fn scenarios_here(all: &[Scenario]) -> Result<Vec<(&Scenario, Conversation)>> {
+    let mut here = Vec::new();
+    for scenario in all.iter().filter(|scenario| scenario.is_present()) {
+        let (_, conversation) = scenario.log()?;
+        here.push((scenario, conversation));
+    }
+    if here.is_empty() {
+        bail!("no scenario of scenarios/context is on this machine, so there is nothing to measure on");
+    }
+    Ok(here)
+}
+
 fn measured(args: &CompareArgs, engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Outcomes> {
     if collections.is_empty() {
         let nothing = format!("`{}` has nothing to be measured on; name --catalog and --queries", engine.name());
@@ -358,14 +377,7 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
         bail!("a workspace has a catalog and no context scenarios; name a contextweaver checkout with --root")
     };
     let all = workspace.scenarios()?;
-    let mut scenarios = Vec::new();
-    for scenario in all.iter().filter(|scenario| scenario.is_present()) {
-        let (_, conversation) = scenario.log()?;
-        scenarios.push((scenario, conversation));
-    }
-    if scenarios.is_empty() {
-        bail!("no scenario of scenarios/context is on this machine, so there is nothing to compare on");
-    }
+    let scenarios = scenarios_here(&all)?;
     let [first, second] = configs;
     let candidate = |(name, config): (&str, _)| Candidate { name: name.to_owned(), config, numbers: Vec::new() };
     let candidates = [("A", first), ("B", second)].map(candidate);

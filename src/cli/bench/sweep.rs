@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
+use super::compare::scenarios_here;
 use super::run::progress;
 use super::{Place, own};
 use crate::cli::{Format, Outcome, note, print_json};
@@ -67,11 +68,7 @@ pub(super) fn run(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
 
 fn context(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let all = workspace.scenarios()?;
-    let mut scenarios = Vec::new();
-    for scenario in all.iter().filter(|scenario| scenario.is_present()) {
-        let (_, conversation) = scenario.log()?;
-        scenarios.push((scenario, conversation));
-    }
+    let scenarios = scenarios_here(&all)?;
     let candidates = sweep::grid();
     let bar = progress(candidates.len());
     let outcomes = sweep::sweep(&candidates, &scenarios, &StructureSummarizer, || bar.inc(1));
