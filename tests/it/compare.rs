@@ -495,7 +495,52 @@ fn a_sweep_of_the_context_engine_names_what_nothing_beats() {
         let beats = |other: &(u64, f64)| other.0 <= tokens && other.1 >= kept && (other.0 < tokens || other.1 > kept);
         assert_eq!(shown.iter().map(point).find(beats), None, "{one}");
     }
+    let compared = &shown[0]["kept_against_first"];
+    assert_eq!((compared["p"].as_f64(), compared["p_holm"].as_f64()), (Some(1.0), Some(1.0)), "{compared}");
     assert_eq!(found["held_out"]["kept"].as_f64().map(|kept| (0.0..=1.0).contains(&kept)), Some(true));
     let text = files.run(&["bench", "sweep"]);
     assert!(text.code == 0 && text.stdout.starts_with("configuration"), "{}", text.shown());
+    assert!(text.stdout.contains("corrected for 143 comparisons of each measure (Holm)"), "{}", text.stdout);
+}
+
+#[test]
+fn a_sweep_tries_the_values_that_it_is_given() {
+    let files = context_checkout(1);
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let swept = files.run(&[&["bench", "sweep", "--all", "--format", "json"], arguments].concat());
+        assert_eq!(swept.code, 0, "{}", swept.shown());
+        let found: serde_json::Value = serde_json::from_str(&swept.stdout).unwrap();
+        let all = found["configurations"].as_array().unwrap();
+        all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let asked = ["--vary", "summary=200", "--vary", "dedup=0.85", "--vary", "budget=0.25,1", "--vary", "weights=kind"];
+    assert_eq!(
+        names(&asked),
+        ["default", "summary 200, dedup 0.85, budget 0.25, kind .60", "summary 200, dedup 0.85, budget 1.00, kind .60"]
+    );
+    let tools = r#"[{"name": "send_mail", "description": "Send a letter"}]"#;
+    files.write("tools.json", tools);
+    files.write("queries.jsonl", r#"{"id": "q", "query": "a letter", "relevant": ["send_mail"]}"#);
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    let swept = names(&["--root", "gate", "--vary", "k1=0.7", "--vary", "name-x=3"]);
+    assert!(swept.contains(&"k1 0.7".to_owned()) && swept.contains(&"name x 3".to_owned()), "{swept:?}");
+    assert!(!swept.contains(&"k1 0.6".to_owned()) && swept.contains(&"k3 0".to_owned()), "{swept:?}");
+    let table: [(&[&str], &str); 7] = [
+        (&["--vary", "summary"], "`summary` is not PARAMETER=VALUE,VALUE"),
+        (&["--vary", "k1=1"], "no parameter `k1` in this grid; there are summary, dedup, budget, weights"),
+        (&["--vary", "summary=3"], "summary=3: `firewall.summary_tokens` is 3; it must be from 16 to"),
+        (&["--vary", "weights=most"], "the grid itself tries default, recency, similarity, kind"),
+        (&["--vary", "dedup=1", "--vary", "dedup=2"], "`dedup` is given more than once"),
+        (&["--what", "routing", "--vary", "b=2"], "b=2: `fields.name` is 2; it must be a `b` from 0 to 1"),
+        (&["--root", "gate", "--vary", "summary=200"], "no parameter `summary` in this grid; there are name share"),
+    ];
+    for (arguments, expected) in table {
+        let refused = files.run(&[&["bench", "sweep"], arguments].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{arguments:?}: {}", refused.shown());
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+    }
+    let many: Vec<String> = (100..150).map(|cap| cap.to_string()).collect();
+    let many = files.run(&["bench", "sweep", "--vary", &format!("summary={}", many.join(","))]);
+    assert!(many.code == 2 && many.stderr.contains("1800 configurations are more than 400"), "{}", many.shown());
 }

@@ -39,8 +39,7 @@ BASE and HEAD are each one of
   a results file      scorecard/results/default.json, the results.json of a workspace, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
   an engine           default, lexical, bm25 …, or a program of scenarios/engines.toml, of which the recorded results are read
-  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario: it takes
-                      six scenarios at least that lose to show that one has regressed
+  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
   a run file          TREC or tab-separated, with --catalog and --queries
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
@@ -51,6 +50,9 @@ several filters takes the name of one: samples.jsonl#strict-match.
 Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
 and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
 then says `recorded`.
+
+Two configurations of the context engine are compared by what they keep. It takes six scenarios that lose to show
+that HEAD has regressed; with fewer it is inconclusive.
 
 Examples:
   contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json

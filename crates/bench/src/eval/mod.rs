@@ -38,6 +38,7 @@ pub mod tables;
 pub mod ties;
 pub mod timing;
 pub mod trec;
+pub mod vary;
 pub mod version;
 pub mod workspace;
 
