@@ -53,7 +53,7 @@ fn a_run_is_reproducible_and_checks_clean() {
     assert!(files.run(&["bench", "run"]).code == 0 && tree(&files.path("scorecard")) == first);
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
-    assert!(check.stdout.contains("same: 7 of 7 records computed here; pages and coverage"), "{}", check.stdout);
+    assert!(check.stdout.contains("same: 8 of 8 records computed here; pages and coverage"), "{}", check.stdout);
     assert_eq!(files.run(&["bench", "check", "--all"]).code, 0);
     assert_eq!(files.run(&["bench", "run", "--all"]).code, 0);
     let report = files.run(&["bench", "render", "--html", "--out", "r.html"]);
@@ -160,7 +160,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
     // A check names what it did not compute, and `--all` fails for it.
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
-    assert_eq!(check.stdout.lines().last().unwrap(), "same as far as computed: 7 of 13 records; 6 kept");
+    assert_eq!(check.stdout.lines().last().unwrap(), "same as far as computed: 8 of 14 records; 6 kept");
     named(&check.stdout);
     let all = files.run(&["bench", "check", "--all"]);
     assert_eq!(all.code, 1, "{}", all.shown());
@@ -169,7 +169,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
     assert_eq!(files.run(&["bench", "check", "--large"]).code, 0);
     let json = files.run(&["bench", "check", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!((&json["same"], &json["records"], &json["computed"]), (&true.into(), &13.into(), &7.into()));
+    assert_eq!((&json["same"], &json["records"], &json["computed"]), (&true.into(), &14.into(), &8.into()));
     assert_eq!(json["kept"][1]["cases"][0], "elsewhere");
 
     // A run marks them on the pages; a second one changes no byte.

@@ -419,3 +419,128 @@ fn odd_files_are_refused_with_their_place() {
     let fell = compare(&files, &["high.tsv", "low.tsv"]);
     assert!(fell.code == 1 && fell.stdout.starts_with("cost, high.tsv -> low.tsv: regressed\n"), "{}", fell.shown());
 }
+
+/// A checkout with so many context scenarios: turns of a user that the prompt must hold, around a longer answer.
+fn context_checkout(scenarios: usize) -> Files {
+    let files = Files::new();
+    files.write("scenarios/engines.toml", "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n");
+    for number in 0..scenarios {
+        let name = format!("scenarios/context/s{number}");
+        let parcels: Vec<String> = (0..60).map(|n| format!("parcel {n} weighs {} grams", n * 7 + number)).collect();
+        let asked = format!("How heavy is parcel {number}? {}", "Look it up in the list of the depot. ".repeat(12));
+        let log = [
+            serde_json::json!({"type": "user_turn", "id": "u1", "text": asked}),
+            serde_json::json!({"type": "agent_msg", "id": "a1", "text": parcels.join(", ")}),
+            serde_json::json!({"type": "user_turn", "id": "u2", "text": "And the one after it?"}),
+        ];
+        files.write(&format!("{name}.jsonl"), log.map(|line| line.to_string() + "\n").concat());
+        files.write(
+            &format!("{name}.toml"),
+            "analysis = \"a\"\norigin = \"embedded\"\nphase = \"answer\"\nquery = \"parcel\"\nrequired = [\"u1\", \"u2\"]\n",
+        );
+    }
+    files.write("a.toml", "[budgets]\nanswer = 4000\n");
+    files.write("b.toml", "[budgets]\nanswer = 60\n");
+    files
+}
+
+#[test]
+fn a_context_configuration_that_loses_what_is_required_has_regressed() {
+    let files = context_checkout(8);
+    let worse = compare(&files, &["a.toml", "b.toml"]);
+    assert_eq!(worse.code, 1, "{}", worse.shown());
+    assert!(worse.stdout.contains("\nkept, A -> B: regressed over 8 scenarios; "), "{}", worse.stdout);
+    let row = worse.stdout.lines().find(|line| line.starts_with("s0 ")).unwrap();
+    assert!(row.contains(" 1.000 ") && row.ends_with(" A"), "{row}");
+    let better = compare(&files, &["b.toml", "a.toml"]);
+    assert!(better.code == 0 && better.stdout.contains("\nkept, A -> B: improved over"), "{}", better.shown());
+    let same = compare(&files, &["a.toml", "a.toml"]);
+    assert!(same.code == 0 && same.stdout.contains("\nkept, A -> B: same over"), "{}", same.shown());
+    let json = compare(&files, &["a.toml", "b.toml", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json.code, &found["verdict"]["word"]), (1, &"regressed".into()), "{}", json.shown());
+    assert_eq!(found["configurations"][0]["kept"], 1.0);
+    // By one scenario alone nothing is shown, and what it takes is said.
+    let files = context_checkout(1);
+    let one = compare(&files, &["a.toml", "b.toml"]);
+    assert!(one.code == 0 && one.stdout.contains("kept, A -> B: inconclusive over 1 scenarios"), "{}", one.shown());
+    assert!(one.stdout.contains(" scenarios more\n"), "{}", one.stdout);
+
+    files.write("b.toml", "[budgets]\nanswer = 0\n");
+    let refused = compare(&files, &["a.toml", "b.toml"]);
+    let expected = "b.toml\n  caused by: `budgets.answer` is 0; it must be from 1 to";
+    assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.shown());
+    std::fs::remove_dir_all(files.path("scenarios/context")).unwrap();
+    for arguments in [&["bench", "compare", "a.toml", "a.toml"][..], &["bench", "sweep"]] {
+        let nothing = files.run(arguments);
+        let expected = "no scenario of scenarios/context is on this machine";
+        assert!(nothing.code == 2 && nothing.stderr.contains(expected), "{arguments:?}: {}", nothing.shown());
+    }
+}
+
+#[test]
+fn a_sweep_of_the_context_engine_names_what_nothing_beats() {
+    let files = context_checkout(2);
+    let swept = files.run(&["bench", "sweep", "--what", "context", "--format", "json"]);
+    assert_eq!(swept.code, 0, "{}", swept.shown());
+    let found: serde_json::Value = serde_json::from_str(&swept.stdout).unwrap();
+    let shown = found["configurations"].as_array().unwrap();
+    assert_eq!((&shown[0]["name"], &found["in_sample"]), (&"default".into(), &true.into()));
+    let on_front: Vec<&serde_json::Value> = shown.iter().filter(|one| one["on_front_of_kept"] == true).collect();
+    assert!(!on_front.is_empty(), "{}", swept.stdout);
+    // Nothing that is shown beats what is on the front.
+    let point = |one: &serde_json::Value| (one["tokens"].as_u64().unwrap(), one["kept"].as_f64().unwrap());
+    for one in &on_front {
+        let (tokens, kept) = point(one);
+        let beats = |other: &(u64, f64)| other.0 <= tokens && other.1 >= kept && (other.0 < tokens || other.1 > kept);
+        assert_eq!(shown.iter().map(point).find(beats), None, "{one}");
+    }
+    let compared = &shown[0]["kept_against_first"];
+    assert_eq!((compared["p"].as_f64(), compared["p_holm"].as_f64()), (Some(1.0), Some(1.0)), "{compared}");
+    assert_eq!(found["held_out"]["kept"].as_f64().map(|kept| (0.0..=1.0).contains(&kept)), Some(true));
+    let text = files.run(&["bench", "sweep"]);
+    assert!(text.code == 0 && text.stdout.starts_with("configuration"), "{}", text.shown());
+    assert!(text.stdout.contains("corrected for 143 comparisons of each measure (Holm)"), "{}", text.stdout);
+}
+
+#[test]
+fn a_sweep_tries_the_values_that_it_is_given() {
+    let files = context_checkout(1);
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let swept = files.run(&[&["bench", "sweep", "--all", "--format", "json"], arguments].concat());
+        assert_eq!(swept.code, 0, "{}", swept.shown());
+        let found: serde_json::Value = serde_json::from_str(&swept.stdout).unwrap();
+        let all = found["configurations"].as_array().unwrap();
+        all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let asked = ["--vary", "summary=200", "--vary", "dedup=0.85", "--vary", "budget=0.25,1", "--vary", "weights=kind"];
+    assert_eq!(
+        names(&asked),
+        ["default", "summary 200, dedup 0.85, budget 0.25, kind .60", "summary 200, dedup 0.85, budget 1.00, kind .60"]
+    );
+    let tools = r#"[{"name": "send_mail", "description": "Send a letter"}]"#;
+    files.write("tools.json", tools);
+    files.write("queries.jsonl", r#"{"id": "q", "query": "a letter", "relevant": ["send_mail"]}"#);
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    let swept = names(&["--root", "gate", "--vary", "k1=0.7", "--vary", "name-x=3"]);
+    assert!(swept.contains(&"k1 0.7".to_owned()) && swept.contains(&"name x 3".to_owned()), "{swept:?}");
+    assert!(!swept.contains(&"k1 0.6".to_owned()) && swept.contains(&"k3 0".to_owned()), "{swept:?}");
+    let table: [(&[&str], &str); 7] = [
+        (&["--vary", "summary"], "`summary` is not PARAMETER=VALUE,VALUE"),
+        (&["--vary", "k1=1"], "no parameter `k1` in this grid; there are summary, dedup, budget, weights"),
+        (&["--vary", "summary=3"], "summary=3: `firewall.summary_tokens` is 3; it must be from 16 to"),
+        (&["--vary", "weights=most"], "the grid itself tries default, recency, similarity, kind"),
+        (&["--vary", "dedup=1", "--vary", "dedup=2"], "`dedup` is given more than once"),
+        (&["--what", "routing", "--vary", "b=2"], "b=2: `fields.name` is 2; it must be a `b` from 0 to 1"),
+        (&["--root", "gate", "--vary", "summary=200"], "no parameter `summary` in this grid; there are name share"),
+    ];
+    for (arguments, expected) in table {
+        let refused = files.run(&[&["bench", "sweep"], arguments].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{arguments:?}: {}", refused.shown());
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+    }
+    let many: Vec<String> = (100..150).map(|cap| cap.to_string()).collect();
+    let many = files.run(&["bench", "sweep", "--vary", &format!("summary={}", many.join(","))]);
+    assert!(many.code == 2 && many.stderr.contains("1800 configurations are more than 400"), "{}", many.shown());
+}

@@ -17,6 +17,7 @@ use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
 use contextweaver_bench::comparison::read::{self, Part};
 use contextweaver_bench::comparison::{self, Comparison};
 use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::context::scenario::Scenario;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
 use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::engine::{Engine, RouterEngine};
@@ -29,6 +30,7 @@ use contextweaver_bench::eval::workspace::Workspace;
 use contextweaver_bench::own::{self, Home};
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
+use contextweaver_context::adapters::Conversation;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_routing::RoutingConfig;
 
@@ -48,6 +50,9 @@ several filters takes the name of one: samples.jsonl#strict-match.
 Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
 and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
 then says `recorded`.
+
+Two configurations of the context engine are compared by what they keep. It takes six scenarios that lose to show
+that HEAD has regressed; with fewer it is inconclusive.
 
 Examples:
   contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
@@ -261,7 +266,10 @@ fn configuration(path: &Path, bytes: &[u8]) -> Result<Side> {
             config.validate().with_context(|| name.clone())?;
             Ok(Side::Engine(Box::new(RouterEngine::new(&name, config))))
         }
-        (_, Ok(config)) => Ok(Side::Context(Box::new(config))),
+        (_, Ok(config)) => {
+            config.validate().with_context(|| name.clone())?;
+            Ok(Side::Context(Box::new(config)))
+        }
         (Err(routing), Err(context)) => bail!(
             "{name}: no configuration of either engine: of the router: {}; of the context engine: {}",
             routing.message(),
@@ -338,6 +346,19 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side, bes
     }
 }
 
+/// The scenarios of the context engine that are on this machine, with their conversations; one at least.
+pub(super) fn scenarios_here(all: &[Scenario]) -> Result<Vec<(&Scenario, Conversation)>> {
+    let mut here = Vec::new();
+    for scenario in all.iter().filter(|scenario| scenario.is_present()) {
+        let (_, conversation) = scenario.log()?;
+        here.push((scenario, conversation));
+    }
+    if here.is_empty() {
+        bail!("no scenario of scenarios/context is on this machine, so there is nothing to measure on");
+    }
+    Ok(here)
+}
+
 fn measured(args: &CompareArgs, engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Outcomes> {
     if collections.is_empty() {
         let nothing = format!("`{}` has nothing to be measured on; name --catalog and --queries", engine.name());
@@ -358,14 +379,7 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
         bail!("a workspace has a catalog and no context scenarios; name a contextweaver checkout with --root")
     };
     let all = workspace.scenarios()?;
-    let mut scenarios = Vec::new();
-    for scenario in all.iter().filter(|scenario| scenario.is_present()) {
-        let (_, conversation) = scenario.log()?;
-        scenarios.push((scenario, conversation));
-    }
-    if scenarios.is_empty() {
-        bail!("no scenario of scenarios/context is on this machine, so there is nothing to compare on");
-    }
+    let scenarios = scenarios_here(&all)?;
     let [first, second] = configs;
     let candidate = |(name, config): (&str, _)| Candidate { name: name.to_owned(), config, numbers: Vec::new() };
     let candidates = [("A", first), ("B", second)].map(candidate);

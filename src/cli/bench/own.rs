@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::run::progress;
-use super::sweep::print_edges;
+use super::sweep::{corrected, print_edges};
 use crate::cli::files::Files;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
@@ -20,6 +20,7 @@ use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::run::Evaluation;
 use contextweaver_bench::eval::sweep as routing;
+use contextweaver_bench::eval::vary::Vary;
 use contextweaver_bench::own::results::{parse_base, read_base};
 use contextweaver_bench::own::words::{self, Committed};
 use contextweaver_bench::own::{Judged, Measured, OwnWorkspace, RESULTS_FILE, judge, measure};
@@ -227,14 +228,19 @@ fn print_differences(differs: &[Difference], out: &mut dyn Write) -> Result<()> 
 }
 
 /// The grid of the router on the catalog of the workspace.
-pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+pub(super) fn sweep(
+    own: &OwnWorkspace,
+    vary: &[Vary],
+    all: bool,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let candidates = routing::grid_of(vary).context("--vary")?;
     let collection = answerable(own)?;
-    let candidates = routing::grid();
     let bar = progress(candidates.len());
-    let outcomes = routing::sweep(&candidates, &[&collection], || bar.inc(1));
+    let swept = routing::Swept::of(&candidates, &[&collection], || bar.inc(1));
     bar.finish_and_clear();
-    let outcomes = outcomes?;
-    let edges = routing::at_the_edge(&candidates, &outcomes);
+    let routing::Swept { configurations: outcomes, at_the_edge: edges, .. } = swept?;
     if format == Format::Json {
         let found = serde_json::json!({ "in_sample": true, "configurations": outcomes, "at_the_edge": edges });
         print_json(out, "bench sweep", &found)?;
@@ -244,8 +250,9 @@ pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn
     write!(out, "{}", report::trials::routing_sweep(&outcomes, all))?;
     writeln!(
         out,
-        "\nAll rows are measured on the queries that one would choose by: of so many, some are better by chance. Keep a part\n\
-         of your queries out of this workspace and measure your choice on them, with `bench eval --config`."
+        "\nAll rows are measured on the queries that one would choose by. {}\n\
+         Keep a part of your queries out of this workspace and measure your choice on them, with `bench eval --config`.",
+        corrected(outcomes.len())
     )?;
     print_edges(&edges, out)
 }

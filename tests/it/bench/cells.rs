@@ -62,7 +62,7 @@ fn shares_put_together_are_one_run_byte_for_byte() {
     ran(&files, &["run", "--shard", "2/2", "--cells", "two"]);
     assert!(!files.path("scorecard").exists(), "a share writes no scorecard");
     let (one, two) = (stored(&files.path("one")), stored(&files.path("two")));
-    assert_eq!(one.len() + two.len(), 7);
+    assert_eq!(one.len() + two.len(), 8);
     assert!(!one.is_empty() && !two.is_empty(), "{}", first.shown());
     // Half of it is nothing, and nothing is written.
     let half = run(&files, &["merge", "--cells", "one"]);
@@ -85,10 +85,10 @@ fn a_run_that_was_stopped_goes_on_and_a_torn_cell_is_computed_again() {
     fs::write(&cells[1], &before[1][..before[1].len() / 2]).unwrap();
     fs::write(&cells[2], &before[3]).unwrap();
     let plan = ran(&files, &["cells", "--plan", "--cells", "cells"]);
-    assert!(plan.stdout.contains("7 cells, 4 stored"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("8 cells, 5 stored"), "{}", plan.stdout);
     fs::remove_dir_all(files.path("scorecard")).unwrap();
     let again = ran(&files, &["run", "--cells", "cells", "--progress"]);
-    assert!(again.stderr.contains("7 of 7 cells, about 0 s left"), "{}", again.stderr);
+    assert!(again.stderr.contains("8 of 8 cells, about 0 s left"), "{}", again.stderr);
     assert!(scorecard(&files) == whole());
     assert_eq!(cells.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>(), before);
 }
@@ -97,7 +97,7 @@ fn a_run_that_was_stopped_goes_on_and_a_torn_cell_is_computed_again() {
 fn the_filter_computes_what_a_run_computes() {
     let files = small_checkout();
     let cells = ran(&files, &["cells"]).stdout;
-    assert_eq!(cells.lines().count(), 7);
+    assert_eq!(cells.lines().count(), 8);
     let shares: Vec<String> =
         ["1/3", "2/3", "3/3"].map(|share| ran(&files, &["cells", "--shard", share]).stdout).into();
     let sorted = |text: &str| {
@@ -160,7 +160,7 @@ fn a_run_without_time_keeps_what_is_recorded_and_says_so() {
     ran(&files, &["run", "--budget", "60m"]);
     assert!(scorecard(&files) == whole());
     let share = ran(&files, &["run", "--budget", "0s", "--shard", "1/1", "--cells", "cells"]);
-    assert!(share.stdout.starts_with("0 of the 7 cells of this share are stored\nout of time: "), "{}", share.stdout);
+    assert!(share.stdout.starts_with("0 of the 8 cells of this share are stored\nout of time: "), "{}", share.stdout);
     for wrong in [&["run", "--budget", "60"][..], &["run", "--budget", "1s", "--all"], &["run", "--shard", "1/2"]] {
         assert_eq!(run(&files, wrong).code, 2, "{wrong:?}");
     }

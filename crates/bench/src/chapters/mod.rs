@@ -28,6 +28,7 @@ chapters! {
     scaling: scaling::Scaling,
     context: context::ContextChapter,
     gateway: gateway::GatewayChapter,
+    sweep: sweep::Sweep,
 }
 
 /// The chapter called `name`.

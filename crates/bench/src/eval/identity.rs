@@ -1,8 +1,8 @@
 //! What must hold among recorded figures whatever was measured: a mean lies in its interval, shares sum to one, a verdict
 //! is what its interval says. A record that breaks one of these was not written by a run.
 
-use super::record::{Abstention, Estimate, Facts, Loss, Paired, Verdict};
-use super::statistics::{FEW, LEVEL};
+use super::record::{Abstention, Estimate, Facts, Loss, Paired};
+use super::statistics::{FEW, verdict_alone};
 
 /// How far figures that were rounded to six decimals one by one may be from an identity.
 const ROUNDING: f64 = 5e-6;
@@ -37,7 +37,8 @@ impl Broken {
         self.interval(name, value);
     }
 
-    fn interval(&mut self, name: &str, Estimate { mean, low, high }: &Estimate) {
+    /// A mean lies in its interval.
+    pub fn interval(&mut self, name: &str, Estimate { mean, low, high }: &Estimate) {
         let inside = *low <= mean + ROUNDING && *mean <= high + ROUNDING;
         self.unless(inside, format!("{name}: the mean {mean} is outside of its interval [{low}, {high}]"));
     }
@@ -46,11 +47,8 @@ impl Broken {
     pub fn paired(&mut self, name: &str, Paired { difference, differing, p, verdict, depends_on_seed, .. }: &Paired) {
         self.interval(name, difference);
         self.share(&format!("{name}: its probability"), *p);
-        // Where few differ, an exact test decides, and it sees more than the interval.
-        let by_interval = if *differing >= FEW { Verdict::of(difference) } else { Verdict::of_sign(difference.mean) };
-        let expected = if *p <= LEVEL { by_interval } else { Verdict::Inconclusive };
         self.unless(
-            expected == *verdict,
+            verdict_alone(difference, *differing, *p) == *verdict,
             format!("{name}: the verdict is not that of its probability and its interval"),
         );
         self.unless(!depends_on_seed || *differing >= FEW, format!("{name}: an exact test depends on no seed"));

@@ -39,6 +39,7 @@ pub mod tables;
 pub mod ties;
 pub mod timing;
 pub mod trec;
+pub mod vary;
 pub mod version;
 pub mod workspace;
 

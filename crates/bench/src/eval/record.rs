@@ -276,6 +276,26 @@ pub struct Paired {
     pub depends_on_seed: bool,
 }
 
+/// A paired difference that stands beside others of one family, such as those of all configurations of a grid from the
+/// default by one measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The difference. Its `p` is that of this difference alone, its verdict that by [`Self::p_holm`].
+    #[serde(flatten)]
+    pub paired: Paired,
+    /// Its probability, adjusted by Holm for the number of differences in the family.
+    pub p_holm: f64,
+}
+
+impl Compared {
+    /// A difference that is alone in its family.
+    #[must_use]
+    pub fn alone(paired: Paired) -> Self {
+        let p_holm = paired.p;
+        Self { paired, p_holm }
+    }
+}
+
 /// What a paired difference says about an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

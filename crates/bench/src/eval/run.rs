@@ -114,6 +114,22 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
     Ok(summary(collection, rows, tokens, prepared.size(), selective))
 }
 
+/// nDCG@10 and recall@5 of every answerable query, as [`evaluate`] has them, without what else it measures.
+///
+/// # Errors
+/// The engine's own message when it cannot serve the catalog.
+pub fn ndcg_and_recall(collection: &Collection, engine: &dyn Engine) -> Result<(Vec<f64>, Vec<f64>), EvalError> {
+    let prepared = engine.prepare(&collection.catalog)?;
+    let copies = Copies::of(collection);
+    let of = |query: &Query| {
+        let ranking = prepared.rank(&query.text, DEPTH * copies.most);
+        let found = Found::of(&copies.folded(&ranking.hits), &Judgement { groups: query.groups.clone() })?;
+        Some((Measure::NDCG_10.of(&found), Measure::RECALL_5.of(&found)))
+    };
+    let all: Vec<Option<(f64, f64)>> = collection.queries.par_iter().map(of).collect();
+    Ok(all.into_iter().flatten().unzip())
+}
+
 /// Measures rankings that were made elsewhere, one a query in their order. Nothing is known of their engine: losses other
 /// than by vocabulary count as ranking, and nothing is said about abstention or work.
 ///
@@ -437,6 +453,7 @@ mod tests {
     use super::super::engine::RouterEngine;
     use super::super::record::{Grade, Origin};
     use super::*;
+    use contextweaver_routing::{BeamConfig, Navigation, Scorer};
 
     const TOOLS: &str = r#"[
         {"name": "create_issue", "description": "Open a ticket. Second line\nwith a break", "server": "forge"},
@@ -451,6 +468,26 @@ mod tests {
     fn collection() -> Arc<Collection> {
         let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
         Arc::new(Collection::from_bytes("test", Origin::Embedded, source(TOOLS), source(QUERIES)).unwrap())
+    }
+
+    #[test]
+    fn the_two_measures_alone_are_those_of_the_evaluation() {
+        let default = RoutingConfig::default();
+        let beam = Navigation::Beam(BeamConfig { width: 2, ..BeamConfig::default() });
+        let configs = [
+            default.clone(),
+            RoutingConfig { navigation: beam, ..default.clone() },
+            RoutingConfig { scorer: Scorer::Fuzzy, ..default },
+        ];
+        for config in configs {
+            let engine = RouterEngine::new("any", config);
+            for collection in [&*collection(), crate::eval::probe::collection()] {
+                let Evaluation { ndcg_at_10, recall_at_5, .. } =
+                    evaluate(collection, &engine, PromptTokens::Skip).unwrap();
+                assert!(!recall_at_5.is_empty());
+                assert_eq!(ndcg_and_recall(collection, &engine).unwrap(), (ndcg_at_10, recall_at_5));
+            }
+        }
     }
 
     fn evaluated(collection: &Collection) -> Evaluation {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Estimate, Paired, Verdict};
+use super::record::{Compared, Estimate, Paired, Verdict};
 use super::rng::Rng;
 
 /// Resamples of every bootstrap.
@@ -132,6 +132,12 @@ pub fn paired_by_tool(control: &str, pairs: &[(f64, f64)], tools: &[u32]) -> Pai
 /// tools that the queries of the sets need, where those of all sets are known.
 fn judged(control: &str, differences: &[Vec<f64>], tools: &[&[u32]], by_query: impl Fn(u64) -> Estimate) -> Paired {
     let differing = differences.iter().flatten().filter(|difference| **difference != 0.0).count();
+    if differing == 0 {
+        // Whatever is drawn, it is nothing.
+        let difference = Estimate { mean: 0.0, low: 0.0, high: 0.0 };
+        let verdict = Verdict::Inconclusive;
+        return Paired { control: control.to_owned(), difference, differing, p: 1.0, verdict, depends_on_seed: false };
+    }
     let are_known = differences.iter().zip(tools).all(|(set, tools)| set.len() == tools.len());
     let clusters: Vec<Vec<(f64, usize)>> = match are_known && tools.len() == differences.len() {
         true => differences.iter().zip(tools).map(|(set, tools)| clusters(tools, set)).collect(),
@@ -153,15 +159,24 @@ fn judged(control: &str, differences: &[Vec<f64>], tools: &[&[u32]], by_query: i
             }
             p = p.max(sign_flip(&together, seed));
         }
-        // A bootstrap of few differences is too bold, and the test alone decides.
-        let found = if differing < FEW { Verdict::of_sign(difference.mean) } else { Verdict::of(&difference) };
         let p = round6(p);
-        (difference, p, if p <= LEVEL { found } else { Verdict::Inconclusive })
+        (difference, p, verdict_alone(&difference, differing, p))
     };
     let (difference, p, verdict) = by(BOOTSTRAP_SEED);
     let is_drawn = differing >= FEW && !is_clear(&difference, p);
     let depends_on_seed = is_drawn && OTHER_SEEDS.into_iter().any(|seed| by(seed).2 != verdict);
     Paired { control: control.to_owned(), difference, differing, p, verdict, depends_on_seed }
+}
+
+/// What a difference says by itself, of which `differing` queries are the evidence and `p` is the probability: what its interval
+/// says, where the probability is at most the level. A bootstrap of few differences is too bold, and there the sign decides.
+#[must_use]
+pub fn verdict_alone(difference: &Estimate, differing: usize, p: f64) -> Verdict {
+    match p <= LEVEL {
+        true if differing < FEW => Verdict::of_sign(difference.mean),
+        true => Verdict::of(difference),
+        false => Verdict::Inconclusive,
+    }
 }
 
 /// Whether a verdict is the same by every seed, so that it needs no second look: where the probability is half or twice the
@@ -187,9 +202,33 @@ fn clusters(tools: &[u32], differences: &[f64]) -> Vec<(f64, usize)> {
 /// number leaves nothing of it.
 #[must_use]
 pub fn corrected(paired: &[&Paired]) -> Vec<Paired> {
-    let adjusted = holm(&paired.iter().map(|one| one.p).collect::<Vec<f64>>());
-    let verdict = |one: &Paired, p: f64| if p <= LEVEL { one.verdict } else { Verdict::Inconclusive };
-    paired.iter().zip(adjusted).map(|(one, p)| Paired { verdict: verdict(one, p), ..(*one).clone() }).collect()
+    compared(paired).into_iter().map(|one| one.paired).collect()
+}
+
+/// The same with the probabilities that Holm's correction gives.
+#[must_use]
+pub fn compared(family: &[&Paired]) -> Vec<Compared> {
+    let adjusted = holm(&family.iter().map(|one| one.p).collect::<Vec<f64>>());
+    let of = |(one, p): (&&Paired, f64)| {
+        let p_holm = round6(p);
+        let verdict = if p_holm <= LEVEL { one.verdict } else { Verdict::Inconclusive };
+        Compared { paired: Paired { verdict, ..(*one).clone() }, p_holm }
+    };
+    family.iter().zip(adjusted).map(of).collect()
+}
+
+/// Corrects the differences of several from the first of them. The first is its difference from itself and does not count to the
+/// family of the others. What they are corrected for already is forgotten.
+pub fn correct_against_first(family: Vec<&mut Compared>) {
+    let alone = |one: &&mut Compared| {
+        let Paired { difference, differing, p, .. } = one.paired;
+        Paired { verdict: verdict_alone(&difference, differing, p), ..one.paired.clone() }
+    };
+    let alone: Vec<Paired> = family.iter().map(alone).collect();
+    let Some((first, others)) = alone.split_first() else { return };
+    let others = compared(&others.iter().collect::<Vec<_>>());
+    let all = std::iter::once(Compared::alone(first.clone())).chain(others);
+    family.into_iter().zip(all).for_each(|(one, corrected)| *one = corrected);
 }
 
 /// The two-sided probability that flipped signs give a sum as far from 0, under the hypothesis that each value is as
@@ -538,6 +577,23 @@ mod tests {
             let error = 4.0 * (p * (1.0 - p) / FLIPS as f64).sqrt() + 1e-4;
             assert!((found - p).abs() < error, "{} values: {found} instead of {p}", values.len());
         }
+    }
+
+    #[test]
+    fn what_is_corrected_again_is_as_it_was() {
+        let pairs =
+            |lost: usize| -> Vec<(f64, f64)> { (0..100).map(|n| (f64::from(u8::from(n >= lost)), 1.0)).collect() };
+        let family = || [0, 8, 30, 5].map(|lost| Compared::alone(paired("first", &pairs(lost)))).to_vec();
+        let mut once = family();
+        correct_against_first(once.iter_mut().collect());
+        let is_worse: Vec<bool> = once.iter().map(|one| one.paired.verdict == Verdict::Worse).collect();
+        assert_eq!(is_worse, [false, true, true, false]);
+        // Of three, the least counts three times, the next twice, and the last once; none below the one before.
+        let p: Vec<f64> = once.iter().map(|one| one.p_holm).collect();
+        assert_eq!(p, [1.0, 0.015626, 0.0003, 0.0625]);
+        let mut again = once.clone();
+        correct_against_first(again.iter_mut().collect());
+        assert_eq!(again, once);
     }
 
     #[test]

@@ -5,17 +5,18 @@
 //! choose from it, [`held_out`] says what the choice is worth where it could not look: it is made on all collections
 //! but those of one catalog, scored on these, in turn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::collection::Collection;
 use super::engine::RouterEngine;
 use super::error::EvalError;
-use super::record::Paired;
-use super::run::{PromptTokens, evaluate};
-use super::statistics::{mean, paired, paired_macro, round6};
+use super::record::Compared;
+use super::run::ndcg_and_recall;
+use super::statistics::{correct_against_first, mean, paired, paired_macro, round6};
+use super::vary::{GridError, Vary, bounded, by_parameter, number, values};
 use contextweaver_routing::{
     BeamConfig, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, catalog_sha256,
 };
@@ -42,8 +43,59 @@ pub struct Varied {
     pub default: f64,
 }
 
+/// A grid with what it gives: what `bench sweep` prints and the scorecard records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swept {
+    /// SHA-256 (hex) of the catalog of each collection, by the name of the collection.
+    pub catalogs: BTreeMap<String, String>,
+    /// Every configuration, the default first.
+    pub configurations: Vec<Outcome>,
+    /// What choosing is worth; `None` with fewer than two catalogs.
+    pub held_out: Option<HeldOut>,
+    /// See [`at_the_edge`].
+    pub at_the_edge: Vec<(String, f64)>,
+}
+
+impl Swept {
+    /// Evaluates every candidate on every collection; `progress` is called once for each candidate.
+    ///
+    /// # Errors
+    /// The message of a candidate that cannot serve a catalog.
+    pub fn of(
+        candidates: &[Candidate],
+        collections: &[&Collection],
+        progress: impl Fn() + Sync,
+    ) -> Result<Self, EvalError> {
+        let configurations = sweep(candidates, collections, progress)?;
+        let catalog = |one: &&Collection| (one.name.clone(), catalog_sha256(&one.catalog));
+        let catalogs = collections.iter().map(catalog).collect();
+        Ok(Self::with(catalogs, configurations, candidates))
+    }
+
+    fn with(catalogs: BTreeMap<String, String>, configurations: Vec<Outcome>, candidates: &[Candidate]) -> Self {
+        let held_out = held_out(&configurations, &catalogs);
+        let at_the_edge = at_the_edge(candidates, &configurations);
+        Self { catalogs, configurations, held_out, at_the_edge }
+    }
+
+    /// The same, with all that follows from the figures of the configurations made again from these: means over collections,
+    /// corrected probabilities, what choosing is worth, and the edges. A recorded sweep of `candidates` is equal to it.
+    #[must_use]
+    pub fn again(&self, candidates: &[Candidate]) -> Self {
+        let mut outcomes = self.configurations.clone();
+        correct(&mut outcomes);
+        for one in &mut outcomes {
+            one.ndcg_at_10 = round6(mean(one.collections.iter().map(|on| on.ndcg_at_10)));
+            one.recall_at_5 = round6(mean(one.collections.iter().map(|on| on.recall_at_5)));
+        }
+        Self::with(self.catalogs.clone(), outcomes, candidates)
+    }
+}
+
 /// What one configuration gives.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// The name of the candidate.
     pub name: String,
@@ -51,16 +103,17 @@ pub struct Outcome {
     pub ndcg_at_10: f64,
     /// Macro mean of recall@5.
     pub recall_at_5: f64,
-    /// The macro difference of nDCG@10 from the first candidate.
-    pub ndcg_against_first: Paired,
-    /// The macro difference of recall@5 from the first candidate.
-    pub recall_against_first: Paired,
+    /// The macro difference of nDCG@10 from the first candidate, among those of all others.
+    pub ndcg_against_first: Compared,
+    /// The macro difference of recall@5 from the first candidate, among those of all others.
+    pub recall_against_first: Compared,
     /// The same on each collection.
     pub collections: Vec<OnCollection>,
 }
 
 /// What one configuration gives on one collection.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OnCollection {
     /// The name of the collection.
     pub name: String,
@@ -68,17 +121,15 @@ pub struct OnCollection {
     pub ndcg_at_10: f64,
     /// Mean recall@5.
     pub recall_at_5: f64,
-    /// The difference of nDCG@10 from the first candidate.
-    pub ndcg_against_first: Paired,
-    /// The difference of recall@5 from the first candidate.
-    pub recall_against_first: Paired,
-    /// SHA-256 (hex) of the catalog.
-    #[serde(skip)]
-    catalog_sha256: String,
+    /// The difference of nDCG@10 from the first candidate, among those of all others on this collection.
+    pub ndcg_against_first: Compared,
+    /// The difference of recall@5 from the first candidate, among those of all others on this collection.
+    pub recall_against_first: Compared,
 }
 
 /// What choosing from a grid is worth on collections that the choice did not see.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HeldOut {
     /// Macro mean of nDCG@10.
     pub ndcg_at_10: f64,
@@ -106,9 +157,9 @@ pub fn sweep(
     let run = |candidate: &Candidate| {
         let engine = RouterEngine::new(&candidate.name, candidate.config.clone());
         let on = |collection: &&Collection| {
-            let evaluation = evaluate(collection, &engine, PromptTokens::Skip)
-                .map_err(|error| EvalError::failed(&candidate.name, error))?;
-            Ok(PerQuery { ndcg: evaluation.ndcg_at_10, recall: evaluation.recall_at_5 })
+            let measured = ndcg_and_recall(collection, &engine);
+            let (ndcg, recall) = measured.map_err(|error| EvalError::failed(&candidate.name, error))?;
+            Ok(PerQuery { ndcg, recall })
         };
         let results = collections.iter().map(on).collect::<Result<Vec<PerQuery>, EvalError>>();
         progress();
@@ -116,18 +167,35 @@ pub fn sweep(
     };
     let results = candidates.par_iter().map(run).collect::<Result<Vec<_>, EvalError>>()?;
     let Some(first) = results.first() else { return Ok(Vec::new()) };
-    let hashes: Vec<String> = collections.iter().map(|collection| catalog_sha256(&collection.catalog)).collect();
-    let outcome = |(candidate, own): (&Candidate, &Vec<PerQuery>)| outcome(candidate, own, first, collections, &hashes);
-    Ok(candidates.par_iter().zip(&results).map(outcome).collect())
+    let outcome = |(candidate, own): (&Candidate, &Vec<PerQuery>)| outcome(candidate, own, first, collections);
+    let mut outcomes: Vec<Outcome> = candidates.par_iter().zip(&results).map(outcome).collect();
+    correct(&mut outcomes);
+    Ok(outcomes)
 }
 
-fn outcome(
-    candidate: &Candidate,
-    own: &[PerQuery],
-    first: &[PerQuery],
-    collections: &[&Collection],
-    hashes: &[String],
-) -> Outcome {
+/// One measure of one set of cases, over all configurations: what is corrected together.
+type Family = fn(&mut Outcome) -> &mut Compared;
+
+/// Corrects the differences from the first for the number of configurations, each measure by itself: of the macro means, and of
+/// each collection.
+fn correct(outcomes: &mut [Outcome]) {
+    let families: [Family; 2] = [|one| &mut one.ndcg_against_first, |one| &mut one.recall_against_first];
+    for family in families {
+        correct_against_first(outcomes.iter_mut().map(family).collect());
+    }
+    let places = outcomes.first().map_or(0, |first| first.collections.len());
+    for place in 0..places {
+        let on = |outcomes: &mut [Outcome], of: fn(&mut OnCollection) -> &mut Compared| {
+            correct_against_first(
+                outcomes.iter_mut().filter_map(|one| one.collections.get_mut(place)).map(of).collect(),
+            );
+        };
+        on(outcomes, |on| &mut on.ndcg_against_first);
+        on(outcomes, |on| &mut on.recall_against_first);
+    }
+}
+
+fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collections: &[&Collection]) -> Outcome {
     const FIRST: &str = "first";
     let pairs = |of: fn(&PerQuery) -> &Vec<f64>| -> Vec<Vec<(f64, f64)>> {
         let of_one = |(own, first)| of(own).iter().copied().zip(of(first).iter().copied()).collect();
@@ -138,36 +206,34 @@ fn outcome(
         name: collections[at].name.clone(),
         ndcg_at_10: round6(mean(own[at].ndcg.iter().copied())),
         recall_at_5: round6(mean(own[at].recall.iter().copied())),
-        ndcg_against_first: paired(FIRST, &ndcg[at]),
-        recall_against_first: paired(FIRST, &recall[at]),
-        catalog_sha256: hashes[at].clone(),
+        ndcg_against_first: Compared::alone(paired(FIRST, &ndcg[at])),
+        recall_against_first: Compared::alone(paired(FIRST, &recall[at])),
     };
     let collections: Vec<OnCollection> = (0..collections.len()).map(on).collect();
     Outcome {
         name: candidate.name.clone(),
         ndcg_at_10: round6(mean(collections.iter().map(|one| one.ndcg_at_10))),
         recall_at_5: round6(mean(collections.iter().map(|one| one.recall_at_5))),
-        ndcg_against_first: paired_macro(FIRST, &ndcg),
-        recall_against_first: paired_macro(FIRST, &recall),
+        ndcg_against_first: Compared::alone(paired_macro(FIRST, &ndcg)),
+        recall_against_first: Compared::alone(paired_macro(FIRST, &recall)),
         collections,
     }
 }
 
 /// For each catalog the candidate with the best macro nDCG@10 on the collections of the others (the first of equals),
-/// and what these choices give where they were not made. `None` with fewer than two catalogs.
+/// and what these choices give where they were not made. `catalogs` has the digest of each collection's catalog. `None` with
+/// fewer than two catalogs.
 #[must_use]
-pub fn held_out(outcomes: &[Outcome]) -> Option<HeldOut> {
+pub fn held_out(outcomes: &[Outcome], catalogs: &BTreeMap<String, String>) -> Option<HeldOut> {
     let places = &outcomes.first()?.collections;
-    let mut catalogs: Vec<&str> = places.iter().map(|one| one.catalog_sha256.as_str()).collect();
-    catalogs.sort_unstable();
-    catalogs.dedup();
-    if catalogs.len() < 2 {
+    let of = |at: usize| catalogs.get(&places[at].name);
+    let distinct: BTreeSet<Option<&String>> = (0..places.len()).map(of).collect();
+    if distinct.len() < 2 {
         return None;
     }
     let (mut ndcg, mut recall, mut chosen) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for catalog in catalogs {
-        let (seen, unseen): (Vec<usize>, Vec<usize>) =
-            (0..places.len()).partition(|&at| places[at].catalog_sha256 != catalog);
+    for catalog in distinct {
+        let (seen, unseen): (Vec<usize>, Vec<usize>) = (0..places.len()).partition(|&at| of(at) != catalog);
         let value = |outcome: &Outcome| mean(seen.iter().map(|&at| outcome.collections[at].ndcg_at_10));
         let best = outcomes.iter().reduce(|best, one| if value(one) > value(best) { one } else { best })?;
         ndcg.extend(unseen.iter().map(|&at| best.collections[at].ndcg_at_10));
@@ -196,6 +262,9 @@ pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(Strin
 #[must_use]
 pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>) -> Vec<(String, f64)> {
     let edge = |(parameter, mut values): (&str, Vec<(f64, f64)>)| {
+        if values.len() < 2 {
+            return None;
+        }
         values.sort_by(|left, right| left.0.total_cmp(&right.0));
         let best = values.iter().map(|(_, found)| *found).fold(f64::MIN, f64::max);
         // Where an inner value is as good, the grid holds a best.
@@ -209,28 +278,53 @@ pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>) -> Vec<(String, f64)> {
 /// The default first, then each of its parts left out or varied, then the plain scorers and beams.
 #[must_use]
 pub fn grid() -> Vec<Candidate> {
+    candidates(&numbers(), &BTreeMap::new())
+}
+
+/// The same with other values of some parameters.
+///
+/// # Errors
+/// [`GridError`]: a parameter that the grid does not have, a value that a configuration cannot have, or too many of them.
+pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
+    let numbers = numbers();
+    let names: Vec<&str> = numbers.iter().map(|number| number.name.as_str()).collect();
+    let mut asked = BTreeMap::new();
+    for (parameter, texts) in by_parameter(vary, &names)? {
+        let Some(one) = numbers.iter().find(|number| number.name == parameter) else { continue };
+        let own: Vec<String> = one.own.iter().map(ToString::to_string).collect();
+        let read = |text: &str| {
+            let value = number(text)?;
+            let mut config = RoutingConfig::default();
+            (one.set)(&mut config, value);
+            config.validate().map_err(|error| error.to_string())?;
+            Ok(value)
+        };
+        asked.insert(parameter, values(parameter, &texts, &own, read)?);
+    }
+    let all = candidates(&numbers, &asked);
+    bounded(all.len())?;
+    Ok(all)
+}
+
+/// What the grid varies, by parameter, and the configurations that are no number.
+#[must_use]
+pub fn values_of_grid() -> toml::Table {
+    let own = |number: Number| (number.name, number.own.iter().copied().map(toml::Value::from).collect::<Vec<_>>());
+    let whole = grid().into_iter().skip(1).filter(|candidate| candidate.varied.is_none());
+    let whole = whole.map(|candidate| toml::Value::from(candidate.name)).collect();
+    let parts = numbers().into_iter().map(own).chain([("others".to_owned(), whole)]);
+    parts.map(|(name, values)| (name, toml::Value::from(values))).collect()
+}
+
+/// The grid with the values of `asked` in place of those of the grid itself.
+fn candidates(numbers: &[Number], asked: &BTreeMap<&str, Vec<f64>>) -> Vec<Candidate> {
     let default = RoutingConfig::default();
     let mut all = vec![Candidate { name: "default".to_owned(), config: default.clone(), varied: None }];
-    for (parameter, of, values) in NUMBERS {
-        let standard = *of(&mut default.clone());
-        for value in values {
+    for Number { name, own, default: standard, set } in numbers {
+        for value in asked.get(name.as_str()).map_or(*own, Vec::as_slice) {
             let mut config = default.clone();
-            *of(&mut config) = *value;
-            all.push(varied(parameter, *value, standard, config));
-        }
-    }
-    for b in [0.0, 0.3, 0.5, 1.0] {
-        let mut config = default.clone();
-        every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = b);
-        all.push(varied("b", b, default.fields.name.b, config));
-    }
-    for position in 0..every_field(&mut default.fields.clone()).len() {
-        for factor in [0.0, 0.5, 1.5] {
-            let mut config = default.clone();
-            let (name, field) = &mut every_field(&mut config.fields)[position];
-            let parameter = format!("{name} x");
-            field.weight *= factor;
-            all.push(varied(&parameter, factor, 1.0, config));
+            set(&mut config, *value);
+            all.push(varied(name, *value, *standard, config));
         }
     }
     all.retain(|candidate| candidate.varied.is_none() || candidate.config != default);
@@ -258,11 +352,26 @@ pub fn grid() -> Vec<Candidate> {
     all
 }
 
-/// A number of a configuration: its name, where it stands, and the values that are tried.
-type Number = (&'static str, fn(&mut RoutingConfig) -> &mut f64, &'static [f64]);
+/// Puts a value into a configuration.
+type Setter = Box<dyn Fn(&mut RoutingConfig, f64)>;
 
-/// The numbers that are varied one at a time.
-const NUMBERS: [Number; 7] = [
+/// A number that the grid varies by itself.
+struct Number {
+    /// What it is called.
+    name: String,
+    /// The values that the grid tries.
+    own: &'static [f64],
+    /// What it is in the default.
+    default: f64,
+    /// Puts a value into a configuration that is otherwise the default.
+    set: Setter,
+}
+
+/// A number of a configuration: its name, where it stands, and the values that are tried.
+type Plain = (&'static str, fn(&mut RoutingConfig) -> &mut f64, &'static [f64]);
+
+/// The numbers that stand in one place.
+const PLAIN: [Plain; 7] = [
     ("name share", |config| &mut config.name.share, &[0.0, 1.0, 2.0, 3.0, 4.0]),
     ("name prior", |config| &mut config.name.prior, &[0.0, 1.0, 4.0, 8.0]),
     ("name pairs", |config| &mut config.name.pairs, &[0.0, 0.3, 1.0]),
@@ -271,6 +380,28 @@ const NUMBERS: [Number; 7] = [
     ("semantic", |config| &mut config.semantic, &[0.0, 0.25, 1.0, 2.0]),
     ("k1", |config| &mut config.k1, &[0.6, 0.9, 1.6, 2.0]),
 ];
+
+/// The numbers that are varied one at a time: the plain ones, `b` of all fields together, and a factor for the weight of each.
+fn numbers() -> Vec<Number> {
+    let mut default = RoutingConfig::default();
+    let mut all: Vec<Number> = Vec::new();
+    for (name, of, own) in PLAIN {
+        let set = Box::new(move |config: &mut RoutingConfig, value: f64| *of(config) = value);
+        all.push(Number { name: name.to_owned(), own, default: *of(&mut default), set });
+    }
+    let every_b = |config: &mut RoutingConfig, value: f64| {
+        every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = value);
+    };
+    let b = default.fields.name.b;
+    all.push(Number { name: "b".to_owned(), own: &[0.0, 0.3, 0.5, 1.0], default: b, set: Box::new(every_b) });
+    for (position, (name, _)) in every_field(&mut default.fields).into_iter().enumerate() {
+        let set = Box::new(move |config: &mut RoutingConfig, factor: f64| {
+            every_field(&mut config.fields)[position].1.weight *= factor;
+        });
+        all.push(Number { name: format!("{name} x"), own: &[0.0, 0.5, 1.5], default: 1.0, set });
+    }
+    all
+}
 
 fn varied(parameter: &str, value: f64, default: f64, config: RoutingConfig) -> Candidate {
     let varied = Some(Varied { parameter: parameter.to_owned(), value, default });
@@ -311,6 +442,32 @@ mod tests {
     }
 
     #[test]
+    fn values_are_asked_for_in_place_of_those_of_the_grid() {
+        let of = |texts: &[&str]| grid_of(&texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>());
+        let names = |candidates: &[Candidate]| candidates.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&of(&[]).unwrap()), names(&grid()));
+        let asked = of(&["k1=0.7,1.1", "name-x=2"]).unwrap();
+        let others = |candidates: &[Candidate]| {
+            let other = |one: &&Candidate| {
+                one.varied.as_ref().is_none_or(|varied| !["k1", "name x"].contains(&varied.parameter.as_str()))
+            };
+            candidates.iter().filter(other).count()
+        };
+        assert_eq!((others(&asked), asked.len()), (others(&grid()), others(&grid()) + 3));
+        let config = |name: &str| asked.iter().find(|one| one.name == name).unwrap().config.clone();
+        assert_eq!(config("k1 0.7"), RoutingConfig { k1: 0.7, ..RoutingConfig::default() });
+        assert_eq!(config("name x 2").fields.name.weight, 2.0 * RoutingConfig::default().fields.name.weight);
+        let refused = |text: &str| of(&[text]).unwrap_err().to_string();
+        insta::assert_snapshot!(refused("k9=1"), @"no parameter `k9` in this grid; there are name share, name prior, name pairs, k3, spelling, semantic, k1, b, name x, description x, parameters x, tags x, server x");
+        insta::assert_snapshot!(refused("k1=-1"), @"k1=-1: `k1` is -1; it must be above 0 and at most 100; the grid itself tries 0.6, 0.9, 1.6, 2");
+        insta::assert_snapshot!(refused("b=x"), @"b=x: it is no number; the grid itself tries 0, 0.3, 0.5, 1");
+        let many: Vec<String> = (1..400).map(|k3| k3.to_string()).collect();
+        assert!(
+            refused(&format!("k3={}", many.join(","))).ends_with("configurations are more than 400; name fewer values")
+        );
+    }
+
+    #[test]
     fn a_choice_is_scored_where_it_was_not_made() {
         let collections = [collection("a", "zzz send", "send_mail"), collection("b", "sned leter", "send_mail")];
         let collections: Vec<&Collection> = collections.iter().collect();
@@ -326,19 +483,21 @@ mod tests {
         let outcomes = sweep(&candidates, &collections, || ()).unwrap();
         assert_eq!([outcomes[0].ndcg_at_10, outcomes[1].ndcg_at_10], [0.5, 1.0]);
         // One query is no proof.
-        let on_b = &outcomes[1].collections[1].recall_against_first;
+        let on_b = &outcomes[1].collections[1].recall_against_first.paired;
         assert_eq!((on_b.difference.mean, on_b.verdict), (1.0, Verdict::Inconclusive));
-        assert_eq!(outcomes[1].recall_against_first.difference.mean, 0.5);
-        let left = held_out(&outcomes).unwrap();
+        assert_eq!(outcomes[1].recall_against_first.paired.difference.mean, 0.5);
+        let swept = Swept::of(&candidates, &collections, || ()).unwrap();
+        assert_eq!((&swept.configurations, &swept), (&outcomes, &swept.again(&candidates)));
+        let left = swept.held_out.unwrap();
         // On "a" alone both are equal and the first is taken, which fails on "b".
         assert_eq!((left.ndcg_at_10, left.chosen.len()), (0.5, 2));
-        assert_eq!(held_out(&[]), None);
+        assert_eq!(held_out(&[], &BTreeMap::new()), None);
     }
 
     #[test]
     fn a_best_value_at_the_end_of_what_was_tried_is_named() {
         let found = |ndcg: f64| {
-            let nothing = paired("first", &[]);
+            let nothing = Compared::alone(paired("first", &[]));
             let (ndcg_against_first, recall_against_first) = (nothing.clone(), nothing);
             let (name, collections) = (String::new(), Vec::new());
             Outcome { name, ndcg_at_10: ndcg, recall_at_5: 0.0, ndcg_against_first, recall_against_first, collections }

@@ -6,7 +6,7 @@ use super::number::{could_be_seen, count, difference, share, word};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
 use crate::eval::decision::{Decision, MARGIN};
-use crate::eval::record::Paired;
+use crate::eval::record::{Compared, Paired};
 use crate::eval::sweep::Outcome as Routed;
 
 /// A paired difference with what it says.
@@ -21,8 +21,8 @@ pub fn routing_sweep(outcomes: &[Routed], collections: bool) -> String {
     let titles = ["configuration", "nDCG@10", "recall@5", "nDCG@10 from the default", "recall@5 from the default"];
     let mut table = Table::new(titles);
     for one in outcomes {
-        let row = |name: String, ndcg: f64, recall: f64, of_ndcg: &Paired, of_recall: &Paired| {
-            [name, share(ndcg), share(recall), paired(of_ndcg), paired(of_recall)]
+        let row = |name: String, ndcg: f64, recall: f64, of_ndcg: &Compared, of_recall: &Compared| {
+            [name, share(ndcg), share(recall), paired(&of_ndcg.paired), paired(&of_recall.paired)]
         };
         let name = one.name.clone();
         table.row(row(name, one.ndcg_at_10, one.recall_at_5, &one.ndcg_against_first, &one.recall_against_first));
@@ -49,8 +49,8 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
             share(one.fidelity),
             mark(one.on_front_of_kept),
             mark(one.on_front_of_fidelity),
-            word(&one.kept_against_first),
-            word(&one.fidelity_against_first),
+            word(&one.kept_against_first.paired),
+            word(&one.fidelity_against_first.paired),
         ]);
     }
     table.plain()
@@ -79,8 +79,8 @@ pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
     }
     let mut text = table.plain();
     let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
-    let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
-    let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
+    let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first.paired));
+    let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first.paired));
     let Decision { word: verdict, queries, could_have_seen, assumed_differing, more_queries, .. } = verdict;
     let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing);
     let seen = seen.replace("queries", "scenarios");

@@ -94,10 +94,28 @@ fn walk(
                 walk(&next, left.remove(&key), right.remove(&key), report);
             }
         }
+        // Rows that have names by these, so that a difference is a figure and not the whole table.
+        (Some(Value::Array(left)), Some(Value::Array(right)))
+            if names(&left).is_some() && names(&left) == names(&right) =>
+        {
+            for (left, right) in left.into_iter().zip(right) {
+                let next = format!("{path}.{}", name(&left).unwrap_or_default());
+                walk(&next, Some(left), Some(right), report);
+            }
+        }
         // As text, since -0.0 equals 0.0 as a number and stands otherwise on a page.
         (left, right) if written(&left) != written(&right) => report(path, left, right),
         _ => {}
     }
+}
+
+/// The names of rows; `None` where one has none, and for no rows.
+fn names(rows: &[Value]) -> Option<Vec<&str>> {
+    if rows.is_empty() { None } else { rows.iter().map(name).collect() }
+}
+
+fn name(row: &Value) -> Option<&str> {
+    row.get("name")?.as_str()
 }
 
 fn written(value: &Option<Value>) -> Option<String> {
@@ -115,5 +133,18 @@ mod tests {
         let paths: Vec<&str> = found.iter().map(|one| one.fact.as_str()).collect();
         assert_eq!(paths, ["x.y", "x.z"]);
         assert!(facts("a", "b", value("[1, 0.5]"), value("[1, 0.5]")).is_empty());
+    }
+
+    #[test]
+    fn rows_are_told_by_their_names() {
+        let value = |text: &str| Some(serde_json::from_str::<Value>(text).unwrap());
+        let paths = |left: &str, right: &str| -> Vec<String> {
+            facts("a", "b", value(left), value(right)).into_iter().map(|one| one.fact).collect()
+        };
+        let two = r#"{"x":[{"name":"k1 2","y":1},{"name":"b 1","y":2,"z":0}]}"#;
+        assert_eq!(paths(two, r#"{"x":[{"name":"k1 2","y":1},{"name":"b 1","y":3}]}"#), ["x.b 1.y", "x.b 1.z"]);
+        // Other rows, or rows without names, are another table.
+        assert_eq!(paths(two, r#"{"x":[{"name":"k1 2","y":1}]}"#), ["x"]);
+        assert_eq!(paths(r#"{"x":[{"y":1},{"y":2}]}"#, r#"{"x":[{"y":1},{"y":3}]}"#), ["x"]);
     }
 }

@@ -7,16 +7,17 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fidelity::{Content, measure};
 use super::probe::Class;
 use super::run::{compiled, large_results};
 use super::scenario::Scenario;
 use crate::eval::decision::{Decision, MARGIN, Pair, decide};
-use crate::eval::record::Paired;
-use crate::eval::statistics::{mean, paired, round6};
+use crate::eval::record::Compared;
+use crate::eval::statistics::{correct_against_first, mean, paired, round6};
 use crate::eval::sweep::edges;
+use crate::eval::vary::{GridError, Vary, bounded, by_parameter, number, values};
 use contextweaver_context::adapters::Conversation;
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ScoringConfig};
@@ -32,8 +33,55 @@ pub struct Candidate {
     pub numbers: Vec<(&'static str, f64)>,
 }
 
+/// A grid with what it gives: what `bench sweep` prints and the scorecard records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swept {
+    /// Every configuration, the default first.
+    pub configurations: Vec<Outcome>,
+    /// What choosing is worth; `None` with fewer than two scenarios.
+    pub held_out: Option<HeldOut>,
+    /// See [`at_the_edge`].
+    pub at_the_edge: Vec<(String, f64)>,
+}
+
+impl Swept {
+    /// Runs every candidate on every scenario; `step` is called after each candidate.
+    ///
+    /// # Errors
+    /// The message of a scenario that does not run under a candidate, with both names.
+    pub fn of(
+        candidates: &[Candidate],
+        scenarios: &[(&Scenario, Conversation)],
+        summarizer: &dyn Summarizer,
+        step: impl Fn() + Sync,
+    ) -> Result<Self, String> {
+        Ok(Self::with(sweep(candidates, scenarios, summarizer, step)?, candidates))
+    }
+
+    fn with(configurations: Vec<Outcome>, candidates: &[Candidate]) -> Self {
+        let held_out = held_out(&configurations);
+        let at_the_edge = at_the_edge(candidates, &configurations);
+        Self { configurations, held_out, at_the_edge }
+    }
+
+    /// The same, with all that follows from the trials of the configurations and their probabilities made again: sums and means,
+    /// the fronts, corrected probabilities, what choosing is worth, and the edges. A recorded sweep of `candidates` is equal to it.
+    #[must_use]
+    pub fn again(&self, candidates: &[Candidate]) -> Self {
+        let mut outcomes = self.configurations.clone();
+        for one in &mut outcomes {
+            one.tokens = one.trials.iter().map(|trial| trial.tokens).sum();
+            one.kept = round6(mean(one.trials.iter().map(|trial| trial.kept)));
+        }
+        conclude(&mut outcomes);
+        Self::with(outcomes, candidates)
+    }
+}
+
 /// What choosing from a grid is worth on scenarios that the choice did not see.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HeldOut {
     /// Mean over scenarios of what is kept.
     pub kept: f64,
@@ -44,7 +92,8 @@ pub struct HeldOut {
 }
 
 /// What one scenario gave under one configuration.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Trial {
     /// The name of the scenario.
     pub scenario: String,
@@ -54,11 +103,12 @@ pub struct Trial {
     pub kept: f64,
     /// Share of core probes that survive in summaries, for each large result.
     #[serde(skip)]
-    pub fidelity: Vec<f64>,
+    fidelity: Vec<f64>,
 }
 
 /// A configuration measured on all scenarios.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// The name of the candidate.
     pub name: String,
@@ -72,10 +122,10 @@ pub struct Outcome {
     pub on_front_of_kept: bool,
     /// The same for fidelity.
     pub on_front_of_fidelity: bool,
-    /// What is kept against the first configuration, over scenarios.
-    pub kept_against_first: Paired,
-    /// Fidelity against the first configuration, over results.
-    pub fidelity_against_first: Paired,
+    /// What is kept against the first configuration, over scenarios, among the differences of all others.
+    pub kept_against_first: Compared,
+    /// Fidelity against the first configuration, over results, among the differences of all others.
+    pub fidelity_against_first: Compared,
     /// Scenario by scenario.
     pub trials: Vec<Trial>,
 }
@@ -84,44 +134,178 @@ pub struct Outcome {
 /// each. The default comes first.
 #[must_use]
 pub fn grid() -> Vec<Candidate> {
-    let default = ContextConfig::default();
-    let numbers = |config: &ContextConfig, share: f64| {
-        vec![("summary", config.firewall.summary_tokens as f64), ("dedup", config.dedup.threshold), ("budget", share)]
-    };
-    let mut all =
-        vec![Candidate { name: "default".to_owned(), numbers: numbers(&default, 1.0), config: default.clone() }];
-    let scoring = default.scoring;
-    let weights: [(&str, ScoringConfig); 4] = [
-        ("weights default", scoring),
-        ("recency .50", ScoringConfig { recency: 0.50, similarity: 0.20, kind: 0.20, ..scoring }),
-        ("similarity .50", ScoringConfig { recency: 0.15, similarity: 0.50, kind: 0.25, ..scoring }),
-        ("kind .60", ScoringConfig { recency: 0.15, similarity: 0.15, kind: 0.60, ..scoring }),
-    ];
-    for summary in [100, 150, 300, 600] {
-        for dedup in [0.70, 0.85, 1.01] {
-            for share in [0.5, 0.75, 1.0] {
-                for (weight_name, weights) in &weights {
-                    let mut config = default.clone();
-                    config.firewall.summary_tokens = summary;
-                    config.dedup.threshold = dedup;
-                    config.scoring = *weights;
-                    let scaled = |budget: usize| (budget as f64 * share) as usize;
-                    let budgets = &mut config.budgets;
-                    budgets.route = scaled(budgets.route);
-                    budgets.call = scaled(budgets.call);
-                    budgets.interpret = scaled(budgets.interpret);
-                    budgets.answer = scaled(budgets.answer);
-                    let name = format!("summary {summary}, dedup {dedup:.2}, budget {share:.2}, {weight_name}");
-                    if config != default {
-                        // Weights are no number: their rows are none of a line of numbers.
-                        let numbers = if *weights == scoring { numbers(&config, share) } else { Vec::new() };
-                        all.push(Candidate { name, config, numbers });
+    Axes::own().candidates()
+}
+
+/// The same with other values of some of the four.
+///
+/// # Errors
+/// [`GridError`]: a parameter that the grid does not have, a value that a configuration cannot have, or too many of them.
+pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
+    let (own, default) = (Axes::own(), ContextConfig::default());
+    let mut axes = Axes::own();
+    let valid = |config: &ContextConfig| config.validate().map_err(|error| error.to_string());
+    for (parameter, texts) in by_parameter(vary, &PARAMETERS)? {
+        match parameter {
+            "summary" => {
+                axes.summary = values(parameter, &texts, &shown(&own.summary), |text| {
+                    let cap = text.parse().map_err(|_| "it is no whole number of tokens".to_owned())?;
+                    valid(&with_summary(&default, cap))?;
+                    Ok(cap)
+                })?;
+            }
+            "dedup" => {
+                axes.dedup = values(parameter, &texts, &shown(&own.dedup), |text| {
+                    let threshold = number(text)?;
+                    valid(&with_dedup(&default, threshold))?;
+                    Ok(threshold)
+                })?;
+            }
+            "budget" => {
+                axes.budget = values(parameter, &texts, &shown(&own.budget), |text| {
+                    let factor = number(text)?;
+                    valid(&with_budget(&default, factor))?;
+                    Ok(factor)
+                })?;
+            }
+            _ => {
+                let names: Vec<String> = own.weights.iter().map(|weights| weights.key.to_owned()).collect();
+                axes.weights = values(parameter, &texts, &names, |text| {
+                    let found = own.weights.iter().find(|weights| weights.key == text);
+                    found.cloned().ok_or_else(|| "there are no such weights".to_owned())
+                })?;
+            }
+        }
+    }
+    bounded(axes.configurations())?;
+    Ok(axes.candidates())
+}
+
+/// What the grid varies, by parameter.
+#[must_use]
+pub fn values_of_grid() -> toml::Table {
+    let Axes { summary, dedup, budget, weights } = Axes::own();
+    let summary: Vec<toml::Value> = summary.into_iter().map(|cap| toml::Value::from(cap as i64)).collect();
+    let [dedup, budget] = [dedup, budget].map(|all| all.into_iter().map(toml::Value::from).collect::<Vec<_>>());
+    let weights: Vec<toml::Value> = weights.into_iter().map(|weights| toml::Value::from(weights.key)).collect();
+    let all = PARAMETERS.into_iter().zip([summary, dedup, budget, weights]);
+    all.map(|(name, values)| (name.to_owned(), toml::Value::from(values))).collect()
+}
+
+/// What the grid varies: tokens of a summary, the threshold of deduplication, the factor of all budgets, and the weights by which
+/// items are chosen.
+const PARAMETERS: [&str; 4] = ["summary", "dedup", "budget", "weights"];
+
+/// The values of each of [`PARAMETERS`].
+struct Axes {
+    summary: Vec<usize>,
+    dedup: Vec<f64>,
+    budget: Vec<f64>,
+    weights: Vec<Weights>,
+}
+
+/// Weights under a name.
+#[derive(Debug, Clone, PartialEq)]
+struct Weights {
+    /// How they are asked for.
+    key: &'static str,
+    /// What they are called in the name of a candidate.
+    name: &'static str,
+    scoring: ScoringConfig,
+}
+
+impl Axes {
+    /// The values that the grid tries by itself.
+    fn own() -> Self {
+        let scoring = ScoringConfig::default();
+        let weights = |key, name, scoring| Weights { key, name, scoring };
+        Self {
+            summary: vec![100, 150, 300, 600],
+            dedup: vec![0.70, 0.85, 1.01],
+            budget: vec![0.5, 0.75, 1.0],
+            weights: vec![
+                weights("default", "weights default", scoring),
+                weights(
+                    "recency",
+                    "recency .50",
+                    ScoringConfig { recency: 0.50, similarity: 0.20, kind: 0.20, ..scoring },
+                ),
+                weights(
+                    "similarity",
+                    "similarity .50",
+                    ScoringConfig { recency: 0.15, similarity: 0.50, kind: 0.25, ..scoring },
+                ),
+                weights("kind", "kind .60", ScoringConfig { recency: 0.15, similarity: 0.15, kind: 0.60, ..scoring }),
+            ],
+        }
+    }
+
+    /// How many combinations there are.
+    fn configurations(&self) -> usize {
+        let lengths = [self.summary.len(), self.dedup.len(), self.budget.len(), self.weights.len()];
+        lengths.into_iter().fold(1, usize::saturating_mul)
+    }
+
+    /// One for each combination, the default first.
+    fn candidates(&self) -> Vec<Candidate> {
+        let default = ContextConfig::default();
+        let numbers = |config: &ContextConfig, factor: f64| {
+            let cap = config.firewall.summary_tokens as f64;
+            vec![("summary", cap), ("dedup", config.dedup.threshold), ("budget", factor)]
+        };
+        let mut all =
+            vec![Candidate { name: "default".to_owned(), numbers: numbers(&default, 1.0), config: default.clone() }];
+        for summary in &self.summary {
+            for dedup in &self.dedup {
+                for factor in &self.budget {
+                    for Weights { name: weights, scoring, .. } in &self.weights {
+                        let mut config = with_budget(&with_dedup(&with_summary(&default, *summary), *dedup), *factor);
+                        config.scoring = *scoring;
+                        let [shown_dedup, shown_factor] = [*dedup, *factor].map(two_decimals);
+                        let name = format!("summary {summary}, dedup {shown_dedup}, budget {shown_factor}, {weights}");
+                        if config != default {
+                            // Weights are no number: their rows are none of a line of numbers.
+                            let is_line = *scoring == default.scoring;
+                            let numbers = if is_line { numbers(&config, *factor) } else { Vec::new() };
+                            all.push(Candidate { name, config, numbers });
+                        }
                     }
                 }
             }
         }
+        all
     }
-    all
+}
+
+fn with_summary(config: &ContextConfig, tokens: usize) -> ContextConfig {
+    let mut config = config.clone();
+    config.firewall.summary_tokens = tokens;
+    config
+}
+
+fn with_dedup(config: &ContextConfig, threshold: f64) -> ContextConfig {
+    let mut config = config.clone();
+    config.dedup.threshold = threshold;
+    config
+}
+
+fn with_budget(config: &ContextConfig, factor: f64) -> ContextConfig {
+    let mut config = config.clone();
+    let budgets = &mut config.budgets;
+    for budget in [&mut budgets.route, &mut budgets.call, &mut budgets.interpret, &mut budgets.answer] {
+        *budget = (*budget as f64 * factor) as usize;
+    }
+    config
+}
+
+/// A number with two decimals, or with as many as it takes to tell it from others.
+fn two_decimals(value: f64) -> String {
+    let short = format!("{value:.2}");
+    if short.parse() == Ok(value) { short } else { value.to_string() }
+}
+
+fn shown(values: &[impl ToString]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
 }
 
 /// The numbers of the grid whose best value by what is kept is the smallest or the largest that was tried, with that value,
@@ -208,9 +392,17 @@ pub fn sweep(
     let Some(first) = trials.first().cloned() else { return Ok(Vec::new()) };
     let name = candidates.first().map_or("", |candidate| candidate.name.as_str());
     let mut outcomes: Vec<Outcome> =
-        candidates.iter().zip(trials).map(|(candidate, trials)| outcome(candidate, trials, name, &first)).collect();
-    mark_fronts(&mut outcomes);
+        candidates.par_iter().zip(trials).map(|(candidate, trials)| outcome(candidate, trials, name, &first)).collect();
+    conclude(&mut outcomes);
     Ok(outcomes)
+}
+
+/// What is said of the configurations together: the fronts, and their differences from the first corrected for their number, each
+/// of the two measures by itself.
+fn conclude(outcomes: &mut [Outcome]) {
+    mark_fronts(outcomes);
+    correct_against_first(outcomes.iter_mut().map(|one| &mut one.kept_against_first).collect());
+    correct_against_first(outcomes.iter_mut().map(|one| &mut one.fidelity_against_first).collect());
 }
 
 fn trial(
@@ -261,8 +453,8 @@ fn outcome(candidate: &Candidate, trials: Vec<Trial>, first_name: &str, first: &
         fidelity: round6(mean(fidelity.iter().map(|pair| pair.0))),
         on_front_of_kept: false,
         on_front_of_fidelity: false,
-        kept_against_first: paired(first_name, &kept),
-        fidelity_against_first: paired(first_name, &fidelity),
+        kept_against_first: Compared::alone(paired(first_name, &kept)),
+        fidelity_against_first: Compared::alone(paired(first_name, &fidelity)),
         trials,
     }
 }
@@ -300,6 +492,54 @@ mod tests {
         let defaults = grid.iter().filter(|candidate| candidate.config == ContextConfig::default()).count();
         assert_eq!((defaults, grid.len()), (1, 144));
         assert_eq!(grid[0].name, "default");
+    }
+
+    #[test]
+    fn values_are_asked_for_in_place_of_those_of_the_grid() {
+        let of = |texts: &[&str]| grid_of(&texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>());
+        assert_eq!(of(&[]).unwrap().len(), grid().len());
+        let asked = of(&["summary=200,250", "weights=default,kind", "dedup=0.701,0.702", "budget=1"]).unwrap();
+        let names: Vec<&str> = asked.iter().map(|candidate| candidate.name.as_str()).collect();
+        assert_eq!((asked.len(), names[0]), (1 + 2 * 2 * 2, "default"));
+        assert_eq!(
+            names[1..3],
+            [
+                "summary 200, dedup 0.701, budget 1.00, weights default",
+                "summary 200, dedup 0.701, budget 1.00, kind .60"
+            ]
+        );
+        let refused = |text: &str| of(&[text]).unwrap_err().to_string();
+        insta::assert_snapshot!(refused("cap=1"), @"no parameter `cap` in this grid; there are summary, dedup, budget, weights");
+        insta::assert_snapshot!(refused("summary=3"), @"summary=3: `firewall.summary_tokens` is 3; it must be from 16 to 1000000000; the grid itself tries 100, 150, 300, 600");
+        insta::assert_snapshot!(refused("summary=1.5"), @"summary=1.5: it is no whole number of tokens; the grid itself tries 100, 150, 300, 600");
+        insta::assert_snapshot!(refused("dedup=9"), @"dedup=9: `dedup.threshold` is 9; it must be from 0.01 to 2 (above 1 nothing is dropped); the grid itself tries 0.7, 0.85, 1.01");
+        insta::assert_snapshot!(refused("budget=0"), @"budget=0: `budgets.route` is 0; it must be from 1 to 1000000000; the grid itself tries 0.5, 0.75, 1");
+        insta::assert_snapshot!(refused("weights=most"), @"weights=most: there are no such weights; the grid itself tries default, recency, similarity, kind");
+        let many: Vec<String> = (100..150).map(|cap| cap.to_string()).collect();
+        insta::assert_snapshot!(refused(&format!("summary={}", many.join(","))), @"1800 configurations are more than 400; name fewer values");
+    }
+
+    #[test]
+    fn a_difference_is_shown_after_the_correction_or_not_at_all() {
+        // Eight scenarios that all lose: one chance in 128, of two comparisons enough and of twenty too little.
+        let first = kept("a", &[1.0; 8], 10);
+        let words = |others: usize| {
+            let mut outcomes: Vec<Outcome> = vec![first.clone()];
+            outcomes.push(against("worse", &[0.5; 8], &first));
+            outcomes.extend((1..others).map(|_| against("same", &[1.0; 8], &first)));
+            conclude(&mut outcomes);
+            let one = &outcomes[1].kept_against_first;
+            (Word::of(&one.paired), one.paired.p, one.p_holm, outcomes[0].kept_against_first.p_holm)
+        };
+        assert_eq!(words(2), (Word::Regressed, 0.007813, 0.015626, 1.0));
+        assert_eq!(words(20), (Word::Inconclusive, 0.007813, 0.15626, 1.0));
+    }
+
+    /// An outcome that keeps these shares where `first` keeps its own.
+    fn against(name: &str, shares: &[f64], first: &Outcome) -> Outcome {
+        let own = kept(name, shares, 10);
+        let candidate = Candidate { name: name.to_owned(), config: ContextConfig::default(), numbers: Vec::new() };
+        outcome(&candidate, own.trials, &first.name, &first.trials)
     }
 
     /// An outcome that keeps these shares of its scenarios.
