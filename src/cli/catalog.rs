@@ -731,8 +731,10 @@ mod tests {
     #[test]
     fn items_are_listed_by_what_they_are() {
         let tool = |name: &str, tags: Value, hint: &str| json!({"name": name, "description": "Does.", "server": "a", "tags": tags, "annotations": {hint: true}});
-        let tools =
-            json!([tool("get", json!(["net"]), "readOnlyHint"), tool("drop", json!(["db", "net"]), "destructiveHint")]);
+        let tools = json!([
+            tool("get", json!(["net"]), "readOnlyHint"),
+            tool("drop", json!(["db", "net", "\u{1b}[2J\nnet 9"]), "destructiveHint")
+        ]);
         let files =
             [("a.json", json!({"tools": tools, "prompts": [{"name": "p", "server": "b", "description": "Asks."}]}))];
         let list = |options: &str| format!("$ list{options}\n{}\n", ran(&files, &format!("list @/a.json{options}")));
@@ -748,7 +750,7 @@ mod tests {
         ];
         insta::assert_snapshot!(all.map(list).concat(), @r#"
         $ list
-        [1/3] a:drop#a66c90f8 (tool) — Does. [db, destructive, net]
+        [1/3] a:drop#a66c90f8 (tool) — Does. [[2J net 9, db, destructive, net]
         [2/3] a:get#40f19753 (tool) — Does. [net, read-only]
         [3/3] prompt::b:p#c758fcaa (prompt) — Asks.
         => Ok
@@ -759,14 +761,15 @@ mod tests {
         [1/1] prompt::b:p#c758fcaa (prompt) — Asks.
         => Ok
         $ list --tags
-        tag          items
-        net              2
-        db               1
-        destructive      1
-        read-only        1
+        tag               items
+        net                   2
+        \u{1b}[2J\nnet 9      1
+        db                    1
+        destructive           1
+        read-only             1
         => Ok
         $ list --tag nets
-        => allow_tags: no item has the tag `nets`; did you mean `net`?
+        => no item has the tag `nets`; did you mean `net`?
         $ list --kind agent --tag net
         => --kind: none of the 2 items that the other options leave is of the kind agent
         $ list --namespace b --format json
@@ -798,6 +801,10 @@ mod tests {
             {
               "tag": "net",
               "count": 2
+            },
+            {
+              "tag": "\u001b[2J\nnet 9",
+              "count": 1
             },
             {
               "tag": "db",

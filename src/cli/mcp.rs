@@ -18,7 +18,7 @@ mod reload;
 mod rows;
 mod running;
 mod serve;
-mod terminal;
+pub(in crate::cli) mod terminal;
 mod watch;
 
 use std::io::Write;

@@ -467,6 +467,16 @@ fn a_context_configuration_that_loses_what_is_required_has_regressed() {
     assert!(one.stdout.contains(" scenarios more\n"), "{}", one.stdout);
 
     files.write("b.toml", "[budgets]\nanswer = 0\n");
+    let same = compare(&files, &["default", "a.toml"]);
+    assert_eq!(same.code, 0, "{}", same.shown());
+    for option in [&["--measure", "fidelity"][..], &["--changed-inputs"]] {
+        let refused = compare(&files, &[&["a.toml", "a.toml"], option].concat());
+        assert!(
+            refused.code == 2 && refused.stderr.contains(&format!("leave out {}", option[0])),
+            "{}",
+            refused.shown()
+        );
+    }
     let refused = compare(&files, &["a.toml", "b.toml"]);
     let expected = "b.toml\n  caused by: `budgets.answer` is 0; it must be from 1 to";
     assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.shown());

@@ -51,8 +51,8 @@ Engines and configurations are measured on every collection of the checkout, on 
 and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
 then says `recorded`.
 
-Two configurations of the context engine are compared by what they keep. It takes six scenarios that lose to show
-that HEAD has regressed; with fewer it is inconclusive.
+Two configurations of the context engine, or one and `default`, are compared by what they keep. It takes six scenarios
+that lose to show that HEAD has regressed; with fewer it is inconclusive.
 
 Examples:
   contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
@@ -184,7 +184,11 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
 
 /// What both arguments name. An engine of ours beside the records of another is taken from them too, where it is there.
 fn sides(args: &CompareArgs) -> Result<(Side, Side)> {
-    let (base, head) = (side(args, &args.base)?, side(args, &args.head)?);
+    let (base, head) = match (side(args, &args.base)?, side(args, &args.head)?) {
+        (Side::Engine(own), Side::Context(head)) if own.name() == DEFAULT => (default_context(), Side::Context(head)),
+        (Side::Context(base), Side::Engine(own)) if own.name() == DEFAULT => (Side::Context(base), default_context()),
+        both => both,
+    };
     let beside = |own: &Side, other: &Side| match (own, other) {
         (Side::Engine(own), Side::File { name, bytes, engine: Some(_) }) => {
             let part = Part { engine: Some(own.name()), ..Part::default() };
@@ -196,6 +200,13 @@ fn sides(args: &CompareArgs) -> Result<(Side, Side)> {
     };
     let (left, right) = (beside(&base, &head), beside(&head, &base));
     Ok((left.unwrap_or(base), right.unwrap_or(head)))
+}
+
+/// The name of what both engines do without a configuration.
+const DEFAULT: &str = "default";
+
+fn default_context() -> Side {
+    Side::Context(Box::default())
 }
 
 /// A file and what stands behind its `#`. Names of files and of engines may hold a `#` too, so the longest part that is a
@@ -253,8 +264,9 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
     if path.is_dir() {
         bail!("{argument}: it is a folder; name a file in it, such as {}", path.join(own::RESULTS_FILE).display());
     }
-    let names: Vec<&str> =
-        engines.iter().map(|engine| engine.name()).chain(programs.iter().map(String::as_str)).collect();
+    let own = engines.iter().map(|engine| engine.name());
+    let others = programs.iter().map(String::as_str).filter(|name| engines.iter().all(|engine| engine.name() != *name));
+    let names: Vec<&str> = own.chain(others).collect();
     bail!("{argument}: neither a file, nor REVISION:FILE, nor an engine ({})", names.join(", "))
 }
 
@@ -319,7 +331,9 @@ fn collections(args: &CompareArgs) -> Result<Vec<Arc<Collection>>> {
 /// What a side gave. `beside` is the engine that the other side names.
 fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side, beside: Option<&str>) -> Result<Outcomes> {
     match side {
-        Side::Context(_) => bail!("a configuration of the context engine can only be compared with another one"),
+        Side::Context(_) => {
+            bail!("a configuration of the context engine is compared with another one, or with `default`")
+        }
         Side::Engine(engine) => measured(args, &engine, collections),
         Side::File { name, bytes, engine } => {
             if let (Some(_), [collection]) = (&args.queries, collections)
@@ -375,6 +389,16 @@ fn measured(args: &CompareArgs, engine: &RouterEngine, collections: &[Arc<Collec
 }
 
 fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write) -> Result<Outcome> {
+    let options = [
+        ("--measure", args.measure.is_some()),
+        ("--changed-inputs", args.changed_inputs),
+        ("--catalog and --queries", args.queries.is_some()),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, is_given)| *is_given) {
+        bail!(
+            "configurations of the context engine are compared by what they keep of the context scenarios; leave out {option}"
+        );
+    }
     let Home::Checkout(workspace) = args.place.home()? else {
         bail!("a workspace has a catalog and no context scenarios; name a contextweaver checkout with --root")
     };

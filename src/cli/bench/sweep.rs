@@ -26,7 +26,7 @@ Every configuration is compared with the default, case by case. `improved` and
 `regressed` mean that a sign-flip test finds a difference at the 5 % level,
 after Holm's correction for the number of configurations, and that its interval
 excludes zero; `same` that no answer differs or the interval stays within one
-point. One measure of all configurations is corrected together: over the
+point, whatever the test finds. One measure of all configurations is corrected together: over the
 scenarios, over the collections, or on one collection. In JSON `p` is the
 probability before the correction and `p_holm` that after it. The figures are
 not corrected: the best of many looks better than it is.
@@ -138,7 +138,7 @@ pub(super) fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Resul
     for (parameter, value) in edges {
         writeln!(
             out,
-            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
+            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond, if it is allowed"
         )?;
     }
     Ok(Outcome::Ok)

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{CommonArgs, Table, WithLeftOut, counted, grouped, print_left_out};
+use crate::cli::mcp::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_core::catalog::{Kind, LeftOut, Safety, SelectableItem, load};
-use contextweaver_routing::{ChoiceCard, Filter};
+use contextweaver_routing::{ChoiceCard, Filter, FilterError};
 
 /// The arguments of `catalog list`.
 #[derive(Debug, Args)]
@@ -93,7 +94,7 @@ pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
         refuse_safety: args.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
         ..Filter::default()
     };
-    let allowed = filter.compile(&loaded.catalog)?;
+    let allowed = filter.compile(&loaded.catalog).map_err(|error| anyhow!(said(&error)))?;
     let of_kind =
         |item: &SelectableItem| args.kind.is_empty() || args.kind.iter().any(|kind| item.kind == (*kind).into());
     let items: Vec<&SelectableItem> = (0..)
@@ -107,6 +108,20 @@ pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
         bail!("--kind: none of the {passing} that the other options leave is of the kind {}", kinds.join(" or "));
     }
     if args.tags { tags(args, &items, &loaded.left_out, out) } else { cards(args, &items, &loaded.left_out, out) }
+}
+
+/// What is wrong with a filter, by the options that it is made of.
+fn said(error: &FilterError) -> String {
+    match error {
+        FilterError::Unknown { subject, value, nearest, .. } => {
+            let nearest = nearest.as_deref().map(|one| format!("; did you mean `{}`?", shown(one))).unwrap_or_default();
+            format!("no item has the {subject} `{}`{nearest}", shown(value))
+        }
+        FilterError::NothingLeft(items) => format!(
+            "none of {} has all that is asked for; leave out one of --namespace, --tag, --exclude-tag, --no-destructive",
+            counted(*items, "item", "items")
+        ),
+    }
 }
 
 /// The items as a model reads them in a choice.
@@ -136,7 +151,7 @@ fn tags(args: &ListArgs, items: &[&SelectableItem], left_out: &[LeftOut], out: &
         Format::Text => {
             let mut table = Table::new(["tag", "items"]);
             for Tagged { tag, count } in &tags {
-                table.row([(*tag).to_owned(), grouped(*count)]);
+                table.row([shown(tag), grouped(*count)]);
             }
             table.print(out)?;
             print_left_out(out, left_out)?;

@@ -17,7 +17,7 @@ pub(super) fn chapter(page: &mut Document, own: &Results<SweepFacts>) {
         "Is another configuration better than the default? Grids of configurations are measured on what the repository itself \
          holds and compared with the default, case by case. `improved` and `regressed` mean that a sign-flip test finds a \
          difference at the 5 % level after Holm's correction and that its interval excludes zero; `same` that no answer differs \
-         or the interval stays within one point. What is corrected together is one measure of all configurations of a grid but \
+         or the interval stays within one point, whatever the test finds. What is corrected together is one measure of all configurations of a grid but \
          the default: of the context engine what is kept and fidelity, of the router the means over collections of nDCG@10 and of \
          recall@5. `p` is the probability before the correction and `p, Holm` that after it; the results file has both for each \
          collection too, corrected by collection.",
@@ -102,7 +102,7 @@ fn edges(page: &mut Document, edges: &[(String, f64)]) {
     }
     let named: Vec<String> = edges.iter().map(|(parameter, value)| format!("{parameter} ({value})")).collect();
     page.block(&format!(
-        "Best at the first or the last value that was tried, so that a better one may lie beyond: {}.",
+        "Best at the first or the last value that was tried; where a configuration may go further, a better one may lie beyond: {}.",
         named.join(", ")
     ));
 }
