@@ -675,6 +675,14 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
     let checked = files.run(&["mcp", "reload", "--pid", &child.id().to_string(), "--config", "gateway.json"]);
     assert!(checked.code == 2 && checked.stderr.contains("top_k"), "{}", checked.shown());
 
+    // So is a broken file of answers, before anything is told.
+    files.write("gateway2.json", "{\"catalog\": \"live-tools.json\", \"answers\": \"live.json\"}");
+    files.write("live-tools.json", "{\"tools\": [{\"name\": \"a\"}]}");
+    files.write("live.json", "{\"tools\": {\"b\": {\"content\": []}}}");
+    let checked = files.run(&["mcp", "reload", "--pid", &child.id().to_string(), "--config", "gateway2.json"]);
+    let fault = "live.json: tools[\"b\"]: the catalog has no tool of that id or name";
+    assert!(checked.code == 2 && checked.stderr.matches(fault).count() == 1, "{}", checked.shown());
+
     // A server more.
     config(&["a", "b"]);
     assert_eq!(reload().code, 0);
@@ -897,8 +905,8 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
     shown += &files.run(&["mcp", "serve", "--config", "alone.yaml", "--dry-run"]).shown();
     insta::assert_snapshot!(shown, @r#"
     exit 0
-    mode gateway: 2 tools, 1 resources, 1 prompts; 0 definitions left out
-    answered from a file: 1 of 2 tools, 1 of 1 resources, 1 of 1 prompts
+    mode gateway: 2 tools, 1 resource, 1 prompt; 0 definitions left out
+    answered from a file: 1 of 2 tools, 1 of 1 resource, 1 of 1 prompt
     exit 2
     error: the gateway did not start
       caused by: answers: tool.json: tools["cost"]: the catalog has no tool of that id or name
@@ -1011,17 +1019,43 @@ fn a_script_answers_what_waits_at_the_console() {
     // Below that, systems say it in their own words.
     let gone = run(&["list"]).shown();
     shown.push(gone.split("  caused by: client").next().unwrap().to_owned());
-    // A server that is no console.
+    // A server that is no console, whatever it answers.
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let elsewhere = format!("http://{}", server.local_addr().unwrap());
+    let elsewhere = server.local_addr().unwrap().to_string();
+    let page = "<!DOCTYPE html>";
+    let said = [
+        ("200 OK", "{}"),
+        ("200 OK", page),
+        ("200 OK", ""),
+        ("404 Not Found", page),
+        ("200 OK", "{\"approve\":false}"),
+    ];
     std::thread::spawn(move || {
-        let (mut stream, _) = server.accept().unwrap();
-        let head = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
-        head.take_while(|line| !line.is_empty()).for_each(drop);
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").unwrap();
+        for (status, body) in said {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut request = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while request.read_line(&mut line).unwrap() > 2 {
+                if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = bytes.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            std::io::Read::read_exact(&mut request, &mut vec![0; length]).unwrap();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        }
     });
-    let other = run(&["list", "--url", &elsewhere, "--token-file", "token"]).shown();
-    shown.push(other.replace(&elsewhere, "ELSEWHERE"));
+    for action in [&["list"][..], &["approve", "3"], &["approve", "3"], &["approve", "3"], &["approve", "3"]] {
+        // The address is named as `--console` takes it.
+        let other = run(&[action, &["--url", &elsewhere, "--token-file", "token"]].concat()).shown();
+        shown.push(other.replace(&elsewhere, "ELSEWHERE"));
+    }
+    files.write("two", "one\ntwo\n");
+    files.write("long", "0".repeat((64 << 10) + 1));
+    for (address, file) in [("127.0.0.1:1", "two"), ("127.0.0.1:1", "long"), ("http://", "token")] {
+        shown.push(run(&["list", "--url", address, "--token-file", file]).shown());
+    }
     insta::assert_snapshot!(shown.join("\n"), @r#"
     exit 0
     nothing waits
@@ -1081,8 +1115,33 @@ fn a_script_answers_what_waits_at_the_console() {
       caused by: error sending request for url (URL/api/state)
 
     exit 2
-    error: ELSEWHERE/api/state: this is not the console of a gateway
+    error: http://ELSEWHERE/api/state: this is not the console of a gateway
       caused by: missing field `approvals` at line 1 column 2
+
+    exit 2
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway
+      caused by: expected value at line 1 column 1
+
+    exit 2
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway
+      caused by: EOF while parsing a value at line 1 column 0
+
+    exit 2
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: the server answers 404 Not Found <!DOCTYPE html>
+
+    exit 2
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: it took the answer for another
+
+    exit 2
+    error: --token-file: two
+      caused by: it has several lines; leave the token alone in it
+
+    exit 2
+    error: --token-file: long
+      caused by: it has more than 65536 bytes; a token is one line
+
+    exit 2
+    error: --url: "http://" is no address; write one such as http://127.0.0.1:8080
     "#);
     let audit = std::fs::read_to_string(files.path("audit.jsonl")).unwrap();
     let answered: Vec<String> = audit

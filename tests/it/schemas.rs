@@ -523,7 +523,8 @@ fn kinds() -> Vec<Kind> {
                         {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"},
                         {"type": "resource", "resource": {"uri": "u:1", "blob": "AAEC", "mimeType": "m"}},
                         {"type": "resource_link", "uri": "u:1", "name": "n", "title": "t", "description": "d",
-                            "mimeType": "m", "size": 1},
+                            "mimeType": "m", "size": 1,
+                            "icons": [{"src": "u:1", "mimeType": "m", "sizes": ["any"], "theme": "dark"}]},
                     ], "structuredContent": {"k": 1}, "isError": true, "_meta": {"k": 1}},
                     "c": {"when": [{"arguments": {"k": 1}, "result": {"content": []}}], "otherwise": {"content": []}}
                 },

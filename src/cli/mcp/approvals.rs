@@ -12,6 +12,7 @@ use serde_json::json;
 use super::terminal::{line, shown};
 use super::{block_on, running};
 use crate::cli::{Format, Outcome, print_json};
+use contextweaver_gateway::ConsoleServer;
 
 /// Answer calls that wait for an approval at the console of a running gateway
 #[derive(Debug, clap::Args)]
@@ -56,7 +57,7 @@ Example:
 
 #[derive(Debug, clap::Args)]
 struct Console {
-    /// The address of the console, as `mcp serve --console` prints it, without the token
+    /// The address of the console, as `mcp serve --console` takes or prints it, without the token
     #[arg(long, value_name = "URL")]
     url: String,
     /// A file with the token, which stands behind `#token=` in that address
@@ -74,6 +75,12 @@ struct Console {
 #[derive(Debug, Deserialize)]
 struct State {
     approvals: Vec<Case>,
+}
+
+/// What the console says when it has passed an answer on.
+#[derive(Debug, Deserialize)]
+struct PassedOn {
+    approve: bool,
 }
 
 /// A call that waits.
@@ -94,8 +101,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if status != StatusCode::OK {
                 bail!("{address}: {}", refusal(status, &text));
             }
-            let found: State = serde_json::from_str(&text)
-                .with_context(|| format!("{address}: this is not the console of a gateway"))?;
+            let found: State = serde_json::from_str(&text).with_context(|| no_console(&address))?;
             match console.format {
                 Format::Json => print_json(out, "mcp approvals list", &json!({ "items": found.approvals }))?,
                 Format::Text => print(out, &found.approvals)?,
@@ -122,10 +128,19 @@ impl Console {
         let body = json!({ "approve": approve }).to_string();
         let running::Answer { address, status, text } = self.ask(&format!("/api/approvals/{id}"), Some(body))?;
         match status {
-            StatusCode::OK => {}
+            // Any server may answer 200: only a console repeats what was answered.
+            StatusCode::OK => {
+                let passed: PassedOn = serde_json::from_str(&text).with_context(|| no_console(&address))?;
+                if passed.approve != approve {
+                    bail!("{}: it took the answer for another", no_console(&address));
+                }
+            }
             // Of a call, what the console says is enough.
-            StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::GONE if !text.is_empty() => {
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::GONE if ConsoleServer::says_of_a_call(&text) => {
                 bail!("{id}: {}; `mcp approvals list` shows what waits", first_line(&text));
+            }
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::GONE => {
+                bail!("{}: {}", no_console(&address), refusal(status, &text));
             }
             _ => bail!("{address}: {}", refusal(status, &text)),
         }
@@ -139,6 +154,11 @@ impl Console {
         }
         Ok(Outcome::Ok)
     }
+}
+
+/// What is wrong where another server answers.
+fn no_console(address: &str) -> String {
+    format!("{address}: this is not the console of a gateway")
 }
 
 /// Why the console gave no answer.

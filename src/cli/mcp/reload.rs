@@ -23,14 +23,17 @@ pub(in crate::cli) struct Args {
     /// The process of the gateway
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: i32,
-    /// Its configuration, to check it before it is told
+    /// Its configuration, to check it and its catalog before it is told
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.config {
-        GatewayConfig::load(path)?;
+        let config = GatewayConfig::load(path)?;
+        if let Some(catalog) = &config.catalog {
+            catalog.check()?;
+        }
     }
     tell(args.pid)?;
     writeln!(out, "told {}; it says on its standard error what came of it", args.pid)?;

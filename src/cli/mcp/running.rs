@@ -2,17 +2,22 @@
 //!
 //! An answer is bounded in size and in time. Redirects are not followed: the token is for the gateway alone.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{StatusCode, redirect};
+use reqwest::{StatusCode, Url, redirect};
 
 use crate::cli::client;
 
 /// Bytes of an answer, at most.
 const MOST_BYTES: usize = 4 << 20;
+
+/// Bytes of a file with a token, at most.
+const MOST_TOKEN_BYTES: u64 = 64 << 10;
 
 /// What a gateway answered.
 #[derive(Debug)]
@@ -27,7 +32,8 @@ pub(super) struct Answer {
 /// answer whatever its status.
 ///
 /// # Errors
-/// The gateway is not reached within `patience`, its answer is no text or longer than 4 MiB, or the token cannot be read.
+/// The address is none, the gateway is not reached within `patience`, its answer is no text or longer than 4 MiB, or the file
+/// has no token.
 pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
     ask(url, path, None, token_file, patience).await
 }
@@ -43,18 +49,24 @@ pub(super) async fn ask(
     token_file: Option<&Path>,
     patience: Duration,
 ) -> Result<Answer> {
-    // The address of a console is printed with its token there.
-    let bare = url.split('#').next().unwrap_or_default().trim_end_matches('/');
-    let bare = ["/mcp", path].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
-    let address = format!("{bare}{path}");
+    // The address of a console is printed with its token there, and an address to listen at has no scheme.
+    let named = url.split('#').next().unwrap_or_default();
+    let (scheme, rest) = named.split_once("://").unwrap_or(("http", named));
+    let rest = rest.trim_end_matches('/');
+    let rest = ["/mcp", path].iter().find_map(|end| rest.strip_suffix(end)).unwrap_or(rest);
+    let address = format!("{scheme}://{rest}{path}");
+    let is_usable = Url::parse(&address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    // A parser takes the first part of the path for a host that is missing.
+    if !is_usable || rest.is_empty() || rest.starts_with('/') {
+        bail!("--url: {url:?} is no address; write one such as http://127.0.0.1:8080");
+    }
     let client = client::builder().timeout(patience).redirect(redirect::Policy::none()).build()?;
     let mut request = match body {
         Some(body) => client.post(&address).header(CONTENT_TYPE, "application/json").body(body),
         None => client.get(&address),
     };
     if let Some(file) = token_file {
-        let token = std::fs::read_to_string(file).with_context(|| format!("--token-file: {}", file.display()))?;
-        request = request.bearer_auth(token.trim());
+        request = request.bearer_auth(token(file).with_context(|| format!("--token-file: {}", file.display()))?);
     }
     let failed = || address.clone();
     let mut answer = request.send().await.with_context(failed)?;
@@ -68,4 +80,25 @@ pub(super) async fn ask(
     }
     let text = String::from_utf8(bytes).with_context(failed)?;
     Ok(Answer { address, status, text })
+}
+
+/// The token in a file: its one line.
+fn token(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    // Only a regular file has a length in advance.
+    File::open(file)?.take(MOST_TOKEN_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_TOKEN_BYTES {
+        bail!("it has more than {MOST_TOKEN_BYTES} bytes; a token is one line");
+    }
+    let token = text.trim();
+    if token.is_empty() {
+        bail!("it is empty; write the token into it");
+    }
+    if token.lines().nth(1).is_some() {
+        bail!("it has several lines; leave the token alone in it");
+    }
+    if !token.chars().all(|c| c.is_ascii_graphic()) {
+        bail!("a token has no spaces, and no characters but letters, digits and signs of ASCII");
+    }
+    Ok(token.to_owned())
 }

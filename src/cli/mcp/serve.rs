@@ -317,27 +317,34 @@ fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mu
     Ok(())
 }
 
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
     let counts = gateway.catalog().counts();
     let mode = serde_json::to_value(gateway.config().mode)?;
     writeln!(
         out,
-        "mode {}: {} tools, {} resources, {} prompts; {} definitions left out",
+        "mode {}: {}, {}, {}; {} left out",
         mode.as_str().unwrap_or_default(),
-        counts.tools,
-        counts.resources,
-        counts.prompts,
-        counts.left_out
+        counted(counts.tools, "tool"),
+        counted(counts.resources, "resource"),
+        counted(counts.prompts, "prompt"),
+        counted(counts.left_out, "definition")
     )?;
     if let Some(Answered { tools, resources, prompts }) = gateway.answered() {
+        let share = |Share { answered, all }: Share, what| format!("{answered} of {}", counted(all, what));
         let [tools, resources, prompts] =
-            [tools, resources, prompts].map(|Share { answered, all }| format!("{answered} of {all}"));
-        writeln!(out, "answered from a file: {tools} tools, {resources} resources, {prompts} prompts")?;
+            [(tools, "tool"), (resources, "resource"), (prompts, "prompt")].map(|(of, what)| share(of, what));
+        writeln!(out, "answered from a file: {tools}, {resources}, {prompts}")?;
     }
     for upstream in gateway.reports() {
         let state = match (&upstream.fault, &upstream.version) {
             (Some(fault), _) => fault.clone(),
-            (None, version) => format!("{} tools, speaks {}", upstream.tools, version.as_deref().unwrap_or("-")),
+            (None, version) => {
+                format!("{}, speaks {}", counted(upstream.tools, "tool"), version.as_deref().unwrap_or("-"))
+            }
         };
         line(out, format_args!("  {}: {state}", upstream.name))?;
     }

@@ -103,6 +103,13 @@ pub(super) static READ_RESOURCE_RESULT: Form = Form::Record(&[needs("contents", 
 pub(super) static GET_PROMPT_RESULT: Form =
     Form::Record(&[may("description", &Form::Text), needs("messages", &Form::List(&Form::Record(MESSAGE))), META]);
 
+const ICON: &[Member] = &[
+    needs("src", &Form::Text),
+    may("mimeType", &Form::Text),
+    may("sizes", &Form::List(&Form::Text)),
+    may("theme", &Form::Word(&["light", "dark"])),
+];
+
 /// The members of a part of content, by its type.
 const PARTS: [(&str, &[Member]); 5] = [
     ("text", &[TYPE, needs("text", &Form::Text), ANNOTATIONS, META]),
@@ -119,6 +126,7 @@ const PARTS: [(&str, &[Member]); 5] = [
             may("description", &Form::Text),
             may("mimeType", &Form::Text),
             may("size", &Form::Number),
+            may("icons", &Form::List(&Form::Record(ICON))),
             ANNOTATIONS,
             META,
         ],

@@ -1,7 +1,8 @@
 //! Answers to the calls, reads and prompts of a catalog that has no servers behind it, from a file.
 //!
 //! The file maps what is called to the result that a server would give, as MCP has it. What is wrong with it is said when the
-//! gateway starts, with the place: nothing of a catalog is served with answers of which some can never be given.
+//! gateway starts, with the place: a result of the wrong form, a name that the catalog does not have, arguments that a schema
+//! refuses, a number that would not be passed on as it is written. Nothing of a catalog is served with such a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +16,9 @@ use serde_json::{Map, Value, json};
 use super::answer_forms::{
     AnswersFault, Form, GET_PROMPT_RESULT, READ_RESOURCE_RESULT, TOOL_RESULT, check, member, shown,
 };
+use super::exact_numbers;
 use crate::guard::canonical::canonical;
+use crate::guard::schema::{Checker, MOST_STEPS, Quote, compiled};
 use crate::protocol::message::{Raw, RpcError};
 use crate::protocol::strict;
 use crate::protocol::versions::LEGACY_VERSIONS;
@@ -103,9 +106,17 @@ impl Section {
 #[derive(Debug, Clone)]
 struct Given {
     /// By arguments, as one text for equal ones.
-    when: BTreeMap<String, Raw>,
+    when: BTreeMap<String, Case>,
     /// To all others.
     otherwise: Option<Raw>,
+}
+
+/// The answer to some arguments.
+#[derive(Debug, Clone)]
+struct Case {
+    /// Its place in the list.
+    number: usize,
+    answer: Raw,
 }
 
 /// A document of answers whose form is right. Whether what it names is there, a catalog has to say.
@@ -137,6 +148,7 @@ impl Answers {
     pub fn parse(text: &str) -> Result<Self, AnswersFault> {
         let document =
             strict::parse(text).map_err(|error| AnswersFault::new("", format!("no usable JSON: {error}")))?;
+        exact_numbers::check(text, &document)?;
         let names = Section::ALL.map(|section| section.about().name);
         let sections = object(&document, "", &names)?;
         let mut answers = BTreeMap::new();
@@ -156,13 +168,15 @@ impl Answers {
     /// The upstreams that give these answers, one for each server of the items.
     ///
     /// # Errors
-    /// [`AnswersFault`]: something is named that is not among the items, or not clearly; or two entries are about the same.
+    /// [`AnswersFault`]: something is named that is not among the items, or not clearly; two entries are about the same; or
+    /// there is an answer for arguments that the schema of the item refuses.
     fn served(self, items: &[SelectableItem]) -> Result<Served, AnswersFault> {
         let mut servers: BTreeMap<Option<String>, AnsweringServer> = BTreeMap::new();
         for item in items {
             servers.entry(item.server.clone()).or_default();
         }
         let named = names_of(items);
+        let mut steps = 0;
         let mut answered: BTreeMap<(Section, Option<String>, String), String> = BTreeMap::new();
         for (section, entries) in self.0 {
             let about = section.about();
@@ -174,6 +188,7 @@ impl Answers {
                     let problem = format!("answers the same {} as {}; keep one", about.one, member(about.name, &other));
                     return Err(AnswersFault::new(place, problem));
                 }
+                check_cases(item, &given, &place, &mut steps)?;
                 servers.entry(server).or_default().given.insert((section, name), given);
             }
         }
@@ -255,6 +270,13 @@ fn given(about: &About, value: &Value, place: &str) -> Result<Given, AnswersFaul
         check(about.result, value, place)?;
         Ok(Raw::of(value))
     };
+    if about.takes_arguments && !value.is_object() {
+        let told = |mut fault: AnswersFault| {
+            fault.problem += "; or with when, otherwise";
+            fault
+        };
+        check(about.result, value, place).map_err(told)?;
+    }
     if !about.takes_arguments || !["when", "otherwise"].iter().any(|name| value.get(name).is_some()) {
         return Ok(Given { when: BTreeMap::new(), otherwise: Some(result(value, place)?) });
     }
@@ -262,8 +284,11 @@ fn given(about: &About, value: &Value, place: &str) -> Result<Given, AnswersFaul
     let mut when = BTreeMap::new();
     let at = format!("{place}.when");
     let cases = members.get("when").ok_or_else(|| AnswersFault::new(&at, "is missing beside `otherwise`"))?;
-    let cases = cases.as_array().filter(|cases| !cases.is_empty());
-    let cases = cases.ok_or_else(|| AnswersFault::new(&at, "is no list of answers by arguments"))?;
+    let cases = cases.as_array().ok_or_else(|| AnswersFault::new(&at, "is no list of answers by arguments"))?;
+    if cases.is_empty() {
+        let problem = "is empty; add an answer by arguments, or give one result in place of `when` and `otherwise`";
+        return Err(AnswersFault::new(at, problem));
+    }
     for (number, case) in cases.iter().enumerate() {
         let at = format!("{at}[{number}]");
         let case = object(case, &at, &["arguments", "result"])?;
@@ -273,12 +298,50 @@ fn given(about: &About, value: &Value, place: &str) -> Result<Given, AnswersFaul
             arguments.ok_or_else(|| AnswersFault::new(&of_arguments, "is missing, or no object of arguments"))?;
         let of_result = format!("{at}.result");
         let answer = case.get("result").ok_or_else(|| AnswersFault::new(&of_result, "is missing"))?;
-        if when.insert(canonical(arguments), result(answer, &of_result)?).is_some() {
+        let case = Case { number, answer: result(answer, &of_result)? };
+        if when.insert(canonical(arguments), case).is_some() {
             return Err(AnswersFault::new(of_arguments, "are those of a case before; keep one"));
         }
     }
     let otherwise = members.get("otherwise").map(|value| result(value, &format!("{place}.otherwise"))).transpose()?;
     Ok(Given { when, otherwise })
+}
+
+/// Steps that checking the arguments of all cases against the schemas may take, at most.
+const MOST_STEPS_OF_ALL: u64 = 10 * MOST_STEPS;
+
+/// Refuses answers to arguments that the schema of the item refuses: no call would ever get them. What the checks take is added to
+/// `steps`. A schema that cannot be used is none of the file's faults, and is said where the catalog is checked.
+fn check_cases(item: &SelectableItem, given: &Given, place: &str, steps: &mut u64) -> Result<(), AnswersFault> {
+    if given.when.is_empty() {
+        return Ok(());
+    }
+    let Some(checker) = item.args_schema.as_deref().and_then(|schema| compiled(schema).ok()) else { return Ok(()) };
+    let mut cases: Vec<(usize, &String)> = given.when.iter().map(|(text, case)| (case.number, text)).collect();
+    cases.sort_unstable();
+    for (number, text) in cases {
+        let fault = |problem: String| AnswersFault::new(format!("{place}.when[{number}].arguments"), problem);
+        let arguments = serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
+        fits(&checker, &arguments, steps).map_err(fault)?;
+    }
+    Ok(())
+}
+
+/// Why a call with these arguments would be refused.
+fn fits(checker: &Checker, arguments: &Value, steps: &mut u64) -> Result<(), String> {
+    *steps = steps.saturating_add(checker.steps(arguments));
+    if *steps > MOST_STEPS_OF_ALL {
+        return Err(format!(
+            "checking them and those before against the schemas may take {steps} steps, over {MOST_STEPS_OF_ALL}; leave out cases"
+        ));
+    }
+    match checker.violations(arguments, Quote::Values).into_iter().next() {
+        None => Ok(()),
+        Some(first) => {
+            let at = if first.path.is_empty() { String::new() } else { format!("{}: ", shown(&first.path)) };
+            Err(format!("the catalog refuses a call with them: {at}{}", first.reason))
+        }
+    }
 }
 
 /// What an item is asked for by: the URI of a resource, the name of a tool or prompt on its server.
@@ -355,7 +418,8 @@ impl AnsweringServer {
             return Err(Fault::Unanswered(reason));
         };
         let arguments = arguments.unwrap_or_else(|| json!({}));
-        let answer = given.when.get(&canonical(&arguments)).or(given.otherwise.as_ref());
+        let case = given.when.get(&canonical(&arguments)).map(|case| &case.answer);
+        let answer = case.or(given.otherwise.as_ref());
         answer.cloned().ok_or_else(|| {
             let reason = format!(
                 "the file of `--answers` has no answer for these arguments; add one under `{}`, or an `otherwise`",
@@ -390,11 +454,12 @@ mod tests {
 
     /// A catalog of two servers, with a tool and a resource that both have.
     const CATALOG: &str = r#"{"tools": [
-        {"name": "send", "server": "mail"}, {"name": "send", "server": "fax"}, {"name": "find", "server": "mail"}],
+        {"name": "send", "server": "mail"}, {"name": "send", "server": "fax"}, {"name": "find", "server": "mail",
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}}}],
         "resources": [
         {"uri": "file:///a", "name": "a", "server": "mail"}, {"uri": "file:///a", "name": "a", "server": "fax"},
         {"uri": "file:///b", "name": "b", "server": "mail"}, {"uri": "file:///b", "name": "b", "server": "mail", "title": "B"}],
-        "prompts": [{"name": "greet", "server": "mail"}]}"#;
+        "prompts": [{"name": "greet", "server": "mail", "arguments": [{"name": "who", "required": true}]}]}"#;
 
     fn served(text: &str) -> Result<Served, AnswersFault> {
         Answers::parse(text)?.served(Catalog::from_json(CATALOG).unwrap().items())
@@ -439,6 +504,22 @@ mod tests {
             r#"{"prompts": {"greet": {"messages": [{"role": "system", "content": {"type": "text", "text": ""}}]}}}"#
                 .to_owned(),
             r#"{"prompts": {"greet": {"messages": [{"role": "user", "content": "Hello"}]}}}"#.to_owned(),
+            r#"{"tools": {"find": null}}"#.to_owned(),
+            r#"{"tools": {"find": {"when": {}}}}"#.to_owned(),
+            r#"{"tools": {"find": {"content": [{"type": "resource_link", "uri": "u:1", "name": "n",
+                "icons": [{"src": "u:2", "theme": "blue"}]}]}}}"#
+                .to_owned(),
+            format!(
+                r#"{{"tools": {{"find": {{"when": [{{"arguments": {{"a": 1, "b": 2}}, "result": {OK}}},
+                {{"arguments": {{"a": 123456789012345678901234567890}}, "result": {OK}}}]}}}}}}"#
+            ),
+            r#"{"tools": {"find": {"content": [], "structuredContent": {"ids": [1, 12345678901234567890123]}}}}"#
+                .to_owned(),
+            format!(
+                r#"{{"tools": {{"find": {{"when": [{{"arguments": {{"b": 2}}, "result": {OK}}},
+                {{"arguments": {{"a": "1"}}, "result": {OK}}}]}}}}}}"#
+            ),
+            r#"{"prompts": {"greet": {"when": [{"arguments": {}, "result": {"messages": []}}]}}}"#.to_owned(),
             format!(r#"{{"tools": {{"{long}": {OK}}}}}"#),
             format!(r#"{{"tools": {{"send": {OK}}}}}"#),
             format!(r#"{{"tools": {{"greet": {OK}}}}}"#),
@@ -455,7 +536,7 @@ mod tests {
         unknown member "tool"; expected tools, resources, prompts
         tools: is no object; map tools to results
         no usable JSON: `find` appears twice in one object; write it once at line 1 column 42
-        tools["find"]: is no object with content, structuredContent, isError, _meta
+        tools["find"]: is no object with content, structuredContent, isError, _meta; or with when, otherwise
         tools["find"]: unknown member "contents"; expected content, structuredContent, isError, _meta
         tools["find"].content: is not a list
         tools["find"]: unknown member "is_error"; expected content, structuredContent, isError, _meta
@@ -466,7 +547,7 @@ mod tests {
         tools["find"].content[0].annotations.audience[0]: is not user or assistant
         tools["find"].content[0].data: is not a text in base64
         tools["find"].when: is missing beside `otherwise`
-        tools["find"].when: is no list of answers by arguments
+        tools["find"].when: is empty; add an answer by arguments, or give one result in place of `when` and `otherwise`
         tools["find"].when[0].arguments: is missing, or no object of arguments
         tools["find"].when[0].result: is missing
         tools["find"].when[0].result: `content` is missing
@@ -478,6 +559,13 @@ mod tests {
         resources["file:///b"]: unknown member "when"; expected contents, _meta
         prompts["greet"].messages[0].role: is not user or assistant
         prompts["greet"].messages[0].content: is no part of content: its `type` is not one of text, image, audio, resource, resource_link
+        tools["find"]: is no object with content, structuredContent, isError, _meta; or with when, otherwise
+        tools["find"].when: is no list of answers by arguments
+        tools["find"].content[0].icons[0].theme: is not light or dark
+        tools["find"].when[1].arguments.a: the number 123456789012345678901234567890 has more digits than 64 bits hold; write it as a text
+        tools["find"].structuredContent.ids[1]: the number 12345678901234567890123 has more digits than 64 bits hold; write it as a text
+        tools["find"].when[1].arguments: the catalog refuses a call with them: "/a": "1" is not of type "integer"
+        prompts["greet"].when[0].arguments: the catalog refuses a call with them: "who" is a required property
         tools["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"]: the catalog has no tool of that id or name
         tools["send"]: several tools are called so; name one of fax:send#24918ca4, mail:send#24918ca4
         tools["greet"]: the catalog has a prompt of that name; move it to `prompts`

@@ -25,8 +25,19 @@ pub enum FileCatalogError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// Its answers.
+    // No cause: the message says all of it.
     #[error("answers: {0}")]
-    Answers(#[from] AnswersError),
+    Answers(AnswersError),
+}
+
+impl CatalogFile {
+    /// Reads the files as a gateway does that starts, and keeps nothing.
+    ///
+    /// # Errors
+    /// [`FileCatalogError`].
+    pub fn check(&self) -> Result<(), FileCatalogError> {
+        FileCatalog::load(self).map(drop)
+    }
 }
 
 impl FileCatalog {
@@ -37,7 +48,8 @@ impl FileCatalog {
     pub(crate) fn load(file: &CatalogFile) -> Result<Self, FileCatalogError> {
         let loaded = load(&[&file.path], LoadOptions { strictness: Strictness::Lenient })?;
         let items = loaded.catalog.items().to_vec();
-        let served = file.answers.as_ref().map(|path| Served::load(path, &items)).transpose()?;
+        let served = file.answers.as_ref().map(|path| Served::load(path, &items)).transpose();
+        let served = served.map_err(FileCatalogError::Answers)?;
         let (upstreams, answered) =
             served.map_or((BTreeMap::new(), None), |Served { upstreams, answered }| (upstreams, Some(answered)));
         let contents = Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() };

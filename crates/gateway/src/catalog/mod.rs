@@ -3,6 +3,7 @@
 pub(crate) mod answer_forms;
 pub(crate) mod answers;
 pub(crate) mod build;
+mod exact_numbers;
 pub(crate) mod follow;
 pub(crate) mod from_file;
 pub(crate) mod lessons;

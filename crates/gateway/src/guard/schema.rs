@@ -135,7 +135,7 @@ pub(super) fn unusable(item: &SelectableItem, error: &SchemaError) -> GatewayErr
 }
 
 /// Steps that checking one value may take, at most.
-const MOST_STEPS: u64 = 50_000_000;
+pub(crate) const MOST_STEPS: u64 = 50_000_000;
 
 /// Steps that saying where a value does not fit may take: the validator follows every alternative then, and remembers
 /// what was wrong in each.
@@ -154,9 +154,9 @@ pub struct Checker {
 impl Checker {
     /// The places where `value` does not fit, at most five; empty when it fits. One without a place says why there is
     /// none: the check would take too long, or saying where.
-    pub(super) fn violations(&self, value: &Value, quote: Quote) -> Vec<Violation> {
+    pub(crate) fn violations(&self, value: &Value, quote: Quote) -> Vec<Violation> {
         let whole = |reason: String| vec![Violation { path: String::new(), reason }];
-        let steps = self.weight.steps.saturating_mul(values_in(value));
+        let steps = self.steps(value);
         if steps > MOST_STEPS {
             return whole(format!("checking it against the schema may take {steps} steps, over {MOST_STEPS}"));
         }
@@ -175,10 +175,15 @@ impl Checker {
         check()
     }
 
+    /// Steps that checking `value` may take.
+    pub(crate) fn steps(&self, value: &Value) -> u64 {
+        self.weight.steps.saturating_mul(values_in(value))
+    }
+
     /// Whether the value fits, as one of several that are tried: no, where all of them together take too long. What
     /// they take is added to `steps`.
     pub(super) fn accepts(&self, value: &Value, steps: &mut u64) -> bool {
-        *steps = steps.saturating_add(self.weight.steps.saturating_mul(values_in(value)));
+        *steps = steps.saturating_add(self.steps(value));
         *steps <= MOST_REPORT_STEPS && self.validator.is_valid(value)
     }
 
@@ -264,7 +269,7 @@ const MOST_COMPARED: usize = 1_000;
 
 /// Which values a report may quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quote {
+pub(crate) enum Quote {
     /// The values of the caller may be quoted.
     Values,
     /// None: they come from an upstream.
@@ -273,11 +278,11 @@ pub(super) enum Quote {
 
 /// A place where a value does not fit its schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Violation {
+pub(crate) struct Violation {
     /// A JSON Pointer into the value.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// What is wrong there.
-    pub(super) reason: String,
+    pub(crate) reason: String,
 }
 
 /// The places where `value` does not fit, at most five; empty when it fits.

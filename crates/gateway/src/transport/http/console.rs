@@ -48,6 +48,12 @@ const PROGRAM: &str = include_str!("console/console.js");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// What is said of a call that cannot be answered.
+const APPROVED_BEFORE: &str = "it was approved before";
+const DECLINED_BEFORE: &str = "it was declined before";
+const GONE: &str = "it does not wait any more: its client answered or went away, or the time was up";
+const UNKNOWN: &str = "no call has waited under that number";
+
 /// Messages that wait for a page, at most; what comes meanwhile is skipped.
 const QUEUE: usize = 16;
 
@@ -163,6 +169,13 @@ impl ConsoleServer {
         Ok(format!("http://{}/#token={}", self.listener.address()?, self.token))
     }
 
+    /// Whether `text` is what a console says of a call that cannot be answered: another server at its address, such as a proxy
+    /// whose page is missing, says something else.
+    #[must_use]
+    pub fn says_of_a_call(text: &str) -> bool {
+        [APPROVED_BEFORE, DECLINED_BEFORE, GONE, UNKNOWN].contains(&text.trim_end())
+    }
+
     /// Serves until `shutdown` ends.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let shared = Arc::clone(&self.shared);
@@ -256,17 +269,16 @@ impl Shared {
         match self.live.now().desk().answer(id, answer.approve) {
             Answered::Now => {}
             Answered::TooLate(Ending::Approved) => {
-                return Err(Refused::text(StatusCode::CONFLICT, "it was approved before"));
+                return Err(Refused::text(StatusCode::CONFLICT, APPROVED_BEFORE));
             }
             Answered::TooLate(Ending::Declined) => {
-                return Err(Refused::text(StatusCode::CONFLICT, "it was declined before"));
+                return Err(Refused::text(StatusCode::CONFLICT, DECLINED_BEFORE));
             }
             Answered::TooLate(Ending::Gone) => {
-                let reason = "it does not wait any more: its client answered or went away, or the time was up";
-                return Err(Refused::text(StatusCode::GONE, reason));
+                return Err(Refused::text(StatusCode::GONE, GONE));
             }
             Answered::Unknown => {
-                return Err(Refused::text(StatusCode::NOT_FOUND, "no call has waited under that number"));
+                return Err(Refused::text(StatusCode::NOT_FOUND, UNKNOWN));
             }
         }
         tracing::info!(id, approve = answer.approve, "the operator answered");
