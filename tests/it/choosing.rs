@@ -194,13 +194,58 @@ fn a_program_that_hangs_or_says_too_much_is_named_and_the_engines_are_measured()
             run.stdout.split_once(&place).unwrap_or_else(|| panic!("{}", run.shown())).1.lines().next().unwrap();
         assert!(reason.contains(expected), "{name}: {reason}");
     }
-    assert!(run.stderr.contains("some programs chose nothing: `slow`: timed out: "), "{}", run.stderr);
+    assert!(run.stderr.contains("some programs did not choose to the end: `slow`: timed out: "), "{}", run.stderr);
     assert!(!files.path("answers.jsonl").exists(), "nothing was said");
 
     let printed = document(&files, &["--choose", "much=sh much.sh", "--record", "answers.jsonl"]);
     assert_eq!(tally(&printed["choices"][0]["facts"], "shown"), [0, 0, 0, 0, 3]);
     let kept = fs::metadata(files.path("answers.jsonl")).unwrap().len();
     assert!(kept < 60_000, "{kept}");
+}
+
+#[test]
+fn what_was_answered_before_a_bad_end_is_kept() {
+    let dies = format!("n=$((n + 1)); [ $n = 4 ] && exit 3; {FIRST}");
+    let hangs = format!("n=$((n + 1)); [ $n = 3 ] && sleep 30; {FIRST}");
+    let files = files(&[("first", FIRST), ("dies", &dies), ("hangs", &hangs)]);
+    files.write("lingers.sh", chooser(FIRST) + "sleep 30\n");
+    files.write("answers.jsonl", "an earlier record\n");
+    let record = ["--choose-timeout", "2", "--record", "answers.jsonl"];
+    let run = eval(&files, &[&["--choose", "dies=sh dies.sh", "--choose", "hangs=sh hangs.sh"][..], &record].concat());
+    assert_eq!(run.code, 2, "{}", run.shown());
+    for (name, kept) in [("dies", "; 3 of 5 answers are kept in answers.jsonl.partial"), ("hangs", "; 2 of 5 answers")]
+    {
+        let reason =
+            run.stdout.split_once(&format!("\nchooser: {name}\n")).unwrap_or_else(|| panic!("{}", run.shown())).1;
+        assert!(reason.lines().next().is_some_and(|reason| reason.contains(kept)), "{name}: {reason}");
+    }
+    let text = |name: &str| fs::read_to_string(files.path(name)).unwrap();
+    assert_eq!(text("answers.jsonl"), "an earlier record\n");
+    assert_eq!(text("answers.jsonl.partial").lines().count(), (1 + 3) + (1 + 2));
+    let replayed = eval(&files, &["--replay", "answers.jsonl.partial"]);
+    let expected = "answers.jsonl.partial:5: `dies` has no answer to 2 of 5 queries, the first of them `";
+    assert!(replayed.code == 2 && replayed.stderr.contains(expected), "{}", replayed.shown());
+    let unrecorded = eval(&files, &["--choose", "dies=sh dies.sh"]);
+    assert!(unrecorded.stderr.contains("; 3 of 5 questions were answered, and --record"), "{}", unrecorded.shown());
+
+    // Others are kept as ever, and so is who answered everything and then did not end.
+    let run =
+        eval(&files, &[&["--choose", "lingers=sh lingers.sh", "--choose", "first=sh first.sh"][..], &record].concat());
+    assert!(run.code == 2 && run.stderr.contains("; every question was answered before"), "{}", run.shown());
+    let replayed = eval(&files, &["--replay", "answers.jsonl"]);
+    assert_eq!(replayed.code, 0, "{}", replayed.shown());
+    assert!(run.stdout.starts_with(&replayed.stdout), "{}{}", run.stdout, replayed.stdout);
+}
+
+/// The folder of the record goes while answers are given.
+#[test]
+fn figures_are_printed_where_the_record_cannot_be_written() {
+    let removes = format!(r#"rm -rf "$1"; {FIRST}"#);
+    let files = files(&[("removes", &removes)]);
+    fs::create_dir(files.path("kept")).unwrap();
+    let run = eval(&files, &["--choose", "removes=sh removes.sh ./kept", "--record", "kept/answers.jsonl"]);
+    assert!(run.code == 2 && run.stdout.contains("\nchooser: removes (script 1)\n"), "{}", run.shown());
+    assert!(run.stderr.contains("--record: what was said is not kept"), "{}", run.shown());
 }
 
 #[test]
@@ -251,6 +296,10 @@ fn what_cannot_be_asked_is_refused_before_anything_is_measured() {
         (&["--choose-env", "NO_SUCH_KEY"], "--choose-env NO_SUCH_KEY: there is no such variable here"),
         (&["--cards", "0"], "it is no number from 1 to 100"),
         (&["--choose-as", "pizza"], "there are openai, openai-responses, anthropic, gemini, mcp"),
+        (&["--choose-as", "weaver-spec"], "there are openai, openai-responses, anthropic, gemini, mcp"),
+        (&["--choose", "other"], "not of the form NAME=COMMAND"),
+        (&["--record", "."], "--record .: it is a folder; name a file"),
+        (&["--record", "no/answers.jsonl"], "--record: the file cannot be written; name one in a folder that is there"),
         (&["--record", "queries.jsonl"], "--record queries.jsonl would write over queries.jsonl of --queries"),
         (&["--replay", "answers.jsonl"], "'--replay <FILE>'"),
     ] {
@@ -259,11 +308,35 @@ fn what_cannot_be_asked_is_refused_before_anything_is_measured() {
     }
     let alone = eval(&files, &["--cards", "3"]);
     assert!(alone.code == 2 && alone.stderr.contains("--choose <NAME=COMMAND>"), "{}", alone.shown());
-    let absent = eval(&files, &["--replay", "absent.jsonl"]);
-    assert!(
-        absent.code == 2 && absent.stderr.contains("absent.jsonl\n  caused by: No such file"),
-        "{}",
-        absent.shown()
-    );
+    for (replayed, expected) in [
+        ("absent.jsonl", "--replay absent.jsonl: name a file that --record wrote\n  caused by: No such file"),
+        #[cfg(unix)]
+        (".", ".:1: it cannot be read: "),
+        #[cfg(target_os = "linux")]
+        ("/dev/zero", "/dev/zero:1: a line has more than 16777216 bytes"),
+    ] {
+        let run = eval(&files, &["--replay", replayed]);
+        assert!(run.code == 2 && run.stderr.contains(expected), "{expected}: {}", run.shown());
+    }
     assert_eq!(files.names(), ["first.sh", "queries.jsonl", "tools.json"]);
+}
+
+#[test]
+fn a_replay_asks_nobody_and_records_nothing() {
+    let files = files(&[("first", FIRST)]);
+    let asked = eval(&files, &["--choose", "first=sh first.sh", "--record", "answers.jsonl"]);
+    assert_eq!(asked.code, 0, "{}", asked.shown());
+    files.write("old.jsonl", "an earlier record\n");
+    for more in [
+        ["--record", "old.jsonl"],
+        ["--cards", "3"],
+        ["--choose-as", "openai"],
+        ["--choose-timeout", "5"],
+        ["--choose-env", "PATH"],
+    ] {
+        let run = eval(&files, &[&["--replay", "answers.jsonl"][..], &more].concat());
+        let is_named = run.stderr.contains("cannot be used with") && run.stderr.contains(more[0]);
+        assert!(run.code == 2 && is_named, "{}", run.shown());
+    }
+    assert_eq!(fs::read_to_string(files.path("old.jsonl")).unwrap(), "an earlier record\n");
 }

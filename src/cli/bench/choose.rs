@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use super::eval::{Absent, Role, named};
+use super::eval::{Absent, Role, named_command};
 use crate::cli::note;
-use crate::cli::tools::of_request;
 use contextweaver_bench::eval::choosing::score::{ChoiceFacts, Compared, Share, Tally, score};
-use contextweaver_bench::eval::choosing::{Answers, Asking, MOST_CARDS, Questions, transcript};
+use contextweaver_bench::eval::choosing::{Answers, Asking, FORMS, MOST_CARDS, Put, Questions, transcript};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::process::choose::Chooser;
 use contextweaver_bench::eval::process::{Limits, ProcessEngine, ProcessError};
@@ -24,6 +24,7 @@ use contextweaver_bench::own::words::code;
 use contextweaver_bench::report::number::{count, difference, fixed, interval, share, word};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::ToolFormat;
+use contextweaver_core::files::{WriteError, replace_file, replace_file_with};
 
 /// The heading of the options here in the help.
 const HEADING: &str = "A model in the loop";
@@ -36,14 +37,14 @@ const TIMEOUT: u64 = 60;
 pub(super) struct ChooseArgs {
     /// A program that chooses one of the cards that the first engine shows for each query, or none, by the protocol of
     /// docs/engines.md; may be repeated
-    #[arg(long, value_name = "NAME=COMMAND", help_heading = HEADING, value_parser = named)]
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = HEADING, value_parser = named_command)]
     choose: Vec<(String, String)>,
     /// Cards that it is shown for a query, 1 to 100 [default: 10]
     #[arg(long, value_name = "N", help_heading = HEADING, value_parser = cards, requires = "choose")]
     cards: Option<usize>,
     /// Give it the definitions of these tools too, as the list that goes into a request: openai, openai-responses,
     /// anthropic, gemini or mcp
-    #[arg(long, value_name = "FORMAT", help_heading = HEADING, value_parser = of_request, requires = "choose")]
+    #[arg(long, value_name = "FORMAT", help_heading = HEADING, value_parser = form, requires = "choose")]
     choose_as: Option<ToolFormat>,
     /// Give it this variable of the environment, e.g. a key; may be repeated
     #[arg(long, value_name = "VARIABLE", help_heading = HEADING, requires = "choose")]
@@ -55,7 +56,9 @@ pub(super) struct ChooseArgs {
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "choose")]
     record: Option<PathBuf>,
     /// Score what --record wrote: the same figures without the program
-    #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "choose")]
+    // With `choose` alone, clap would no longer ask the others for the `choose` that they require.
+    #[arg(long, value_name = "FILE", help_heading = HEADING,
+        conflicts_with_all = ["choose", "cards", "choose_as", "choose_env", "choose_timeout", "record"])]
     replay: Option<PathBuf>,
 }
 
@@ -63,6 +66,40 @@ pub(super) struct ChooseArgs {
 fn cards(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_CARDS).contains(number));
     number.ok_or_else(|| format!("it is no number from 1 to {MOST_CARDS}"))
+}
+
+/// A form of definitions.
+fn form(text: &str) -> Result<ToolFormat, String> {
+    let found = FORMS.into_iter().find(|format| format.key() == text);
+    found.ok_or_else(|| format!("there are {}", FORMS.map(ToolFormat::key).join(", ")))
+}
+
+/// Where answers of a run go that ended too early: beside the file of `--record`, which keeps what it had.
+pub(super) fn partial(record: &Path) -> PathBuf {
+    let mut name = record.as_os_str().to_owned();
+    name.push(".partial");
+    PathBuf::from(name)
+}
+
+/// Refuses a file that cannot be written, before answers are asked for that would go there.
+fn writable(path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(about) if about.is_dir() => bail!("--record {}: it is a folder; name a file", path.display()),
+        // A pipe has one reader, for what is written in the end.
+        Ok(about) if !about.is_file() => return Ok(()),
+        _ => {}
+    }
+    let mut is_open = false;
+    let tried = replace_file_with(path, |_| {
+        is_open = true;
+        Err(io::Error::other("nothing to write yet"))
+    });
+    match tried {
+        Err(error) if !is_open => {
+            Err(error).context("--record: the file cannot be written; name one in a folder that is there")
+        }
+        _ => Ok(()),
+    }
 }
 
 impl ChooseArgs {
@@ -89,7 +126,7 @@ impl ChooseArgs {
     /// Refuses what cannot be done before anything is measured.
     ///
     /// # Errors
-    /// Two programs of one name, or a variable that is not set.
+    /// Two programs of one name, a variable that is not set, or a file that cannot be written.
     pub(super) fn check(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         if let Some((name, _)) = self.choose.iter().find(|(name, _)| !seen.insert(name)) {
@@ -98,7 +135,7 @@ impl ChooseArgs {
         if let Some(name) = self.choose_env.iter().find(|name| std::env::var_os(name).is_none()) {
             bail!("--choose-env {name}: there is no such variable here; set it, or leave the option out");
         }
-        Ok(())
+        self.record.as_deref().map_or(Ok(()), writable)
     }
 }
 
@@ -107,8 +144,23 @@ impl ChooseArgs {
 pub(super) struct Choices {
     pub(super) chosen: Vec<Chosen>,
     pub(super) absent: Vec<Absent>,
-    /// What `--record` writes.
-    pub(super) transcript: String,
+    /// What `--record` writes: the runs to the end.
+    whole: String,
+    /// What goes beside it: the answers of runs that ended too early.
+    part: String,
+}
+
+impl Choices {
+    /// Writes what was said to the file of `--record`, and beside it.
+    ///
+    /// # Errors
+    /// The first file that could not be written.
+    pub(super) fn keep(&self, record: &Path) -> Result<(), WriteError> {
+        let write =
+            |path: &Path, text: &str| if text.is_empty() { Ok(()) } else { replace_file(path, text.as_bytes()) };
+        let whole = write(record, &self.whole);
+        write(&partial(record), &self.part).and(whole)
+    }
 }
 
 /// What one program chose.
@@ -142,8 +194,9 @@ pub(super) fn choices(
 ) -> Result<Choices> {
     let mut choices = Choices::default();
     if let Some(path) = &args.replay {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        for (questions, answers) in transcript::read(path, &text, collection, &evaluation.rankings)? {
+        let file = File::open(path);
+        let file = file.with_context(|| format!("--replay {}: name a file that --record wrote", path.display()))?;
+        for (questions, answers) in transcript::read(path, BufReader::new(file), collection, &evaluation.rankings)? {
             choices.chosen.push(chosen(engine, &questions, answers)?);
         }
         return Ok(choices);
@@ -152,25 +205,56 @@ pub(super) fn choices(
     let questions = Questions::of(collection, &evaluation.rankings, asking)?;
     let limits = Limits { route: Duration::from_secs(args.choose_timeout.unwrap_or(TIMEOUT)), ..Limits::default() };
     for (name, command) in &args.choose {
-        let put = || -> Result<Answers, ProcessError> {
+        let put = || -> Result<Put, ProcessError> {
             let command = ProcessEngine::parse(command)?.command;
             let variables = args.choose_env.clone();
             let program = Chooser { command, hidden: hidden.to_vec(), variables, limits };
-            let (answers, hiding) = questions.put(name, &program)?;
-            note(&format!("{name}: {}", hiding.sentence()));
-            Ok(answers)
+            let put = questions.put(name, &program)?;
+            note(&format!("{name}: {}", put.hiding.sentence()));
+            Ok(put)
         };
         match put() {
-            Ok(answers) => {
-                if args.record.is_some() {
-                    choices.transcript += &transcript::write(&questions, &answers)?;
-                }
-                choices.chosen.push(chosen(engine, &questions, answers)?);
-            }
+            Ok(put) => choices.add(name, args.record.as_deref(), engine, &questions, put)?,
             Err(error) => choices.absent.push(Absent::of(name, Role::Chooser, &error)),
         }
     }
     Ok(choices)
+}
+
+impl Choices {
+    /// Adds the run of a program: its figures where every question has an answer, and why it ended where it ended badly.
+    fn add(
+        &mut self,
+        name: &str,
+        record: Option<&Path>,
+        engine: &str,
+        questions: &Questions<'_>,
+        put: Put,
+    ) -> Result<()> {
+        let Put { answers, ended, .. } = put;
+        let asked = questions.asked().count();
+        let said = asked - questions.unanswered(&answers).count();
+        if let Err(error) = ended {
+            let (said_of, asked_of) = (count(said), count(asked));
+            let but = match record {
+                _ if said == 0 => String::new(),
+                _ if said == asked => "; every question was answered before".to_owned(),
+                Some(path) => {
+                    format!("; {said_of} of {asked_of} answers are kept in {}", partial(path).display())
+                }
+                None => format!("; {said_of} of {asked_of} questions were answered, and --record keeps such answers"),
+            };
+            self.absent.push(Absent::of(name, Role::Chooser, &error).but(&but));
+        }
+        if record.is_some() && (said > 0 || said == asked) {
+            let kept = if said == asked { &mut self.whole } else { &mut self.part };
+            *kept += &transcript::write(questions, &answers)?;
+        }
+        if said == asked {
+            self.chosen.push(chosen(engine, questions, answers)?);
+        }
+        Ok(())
+    }
 }
 
 fn chosen(engine: &str, questions: &Questions<'_>, answers: Answers) -> Result<Chosen> {

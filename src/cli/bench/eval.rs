@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::choose::{Choices, ChooseArgs, Chosen, choices};
+use super::choose::{Choices, ChooseArgs, Chosen, choices, partial};
 use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
@@ -84,11 +84,11 @@ pub(in crate::cli) struct EvalArgs {
     #[arg(long, value_name = "FILE", help_heading = "Engines")]
     config: Vec<PathBuf>,
     /// A program that answers by the protocol of docs/engines.md; may be repeated
-    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named)]
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named_command)]
     process: Vec<(String, String)>,
     /// A gateway: an MCP server whose search tool is asked, before servers that are played from the catalog. In the
     /// command, `{config}` becomes a file with a member `mcpServers`, `{upstreams}` one for `contextweaver mcp serve`
-    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named,
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named_command,
         requires_all = ["mcp_search_tool", "mcp_query_argument", "mcp_ids"])]
     mcp: Option<(String, String)>,
     /// The tool of the gateway that searches
@@ -101,7 +101,7 @@ pub(in crate::cli) struct EvalArgs {
     #[arg(long, value_name = "POINTER", help_heading = "Engines", requires = "mcp")]
     mcp_ids: Option<String>,
     /// Rankings that another program wrote, as TREC or tab-separated lines; may be repeated
-    #[arg(long, value_name = "NAME=FILE", help_heading = "Engines", value_parser = named)]
+    #[arg(long, value_name = "NAME=FILE", help_heading = "Engines", value_parser = named_file)]
     run: Vec<(String, String)>,
     #[command(flatten)]
     choose: ChooseArgs,
@@ -151,13 +151,23 @@ enum Form {
     Markdown,
 }
 
-/// `NAME=VALUE`, both of which say something.
-pub(super) fn named(text: &str) -> Result<(String, String), String> {
+/// `NAME=COMMAND`.
+pub(super) fn named_command(text: &str) -> Result<(String, String), String> {
+    named(text, "NAME=COMMAND")
+}
+
+/// `NAME=FILE`.
+fn named_file(text: &str) -> Result<(String, String), String> {
+    named(text, "NAME=FILE")
+}
+
+/// A name and what it stands for, both of which say something; `form` is for the message.
+fn named(text: &str, form: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err("not of the form NAME=VALUE".to_owned()),
+        _ => Err(format!("not of the form {form}")),
     }
 }
 
@@ -276,6 +286,12 @@ impl Absent {
     pub(super) fn of(name: &str, role: Role, error: &ProcessError) -> Self {
         Self { name: name.to_owned(), role, word: error.word(), reason: error.to_string() }
     }
+
+    /// The same, with what there is all the same.
+    pub(super) fn but(mut self, more: &str) -> Self {
+        self.reason += more;
+        self
+    }
 }
 
 /// What all engines gave.
@@ -330,8 +346,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         }
         _ => Choices::default(),
     };
+    // Answers cost time and money: they are kept before anything else can fail, and their figures are printed even where
+    // they are not kept.
+    let unkept = args.choose.record().and_then(|path| choices.keep(path).err());
     absent.extend(choices.absent);
-    // Everything is made before the first file is written.
+    // Everything is made before the first of the other files is written.
     let mut files = Vec::new();
     if let Some(folder) = &args.trec_out {
         let exported = export::trec(&collection, &first.evaluation)?;
@@ -343,9 +362,6 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     if let Some(path) = &args.html {
         files.push((path.clone(), report(args, &collection, &measured, &absent)?.into()));
-    }
-    if let Some(path) = args.choose.record().filter(|_| !choices.chosen.is_empty()) {
-        files.push((path.clone(), choices.transcript.into()));
     }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
@@ -429,13 +445,16 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             }
         }
     }
+    if let Some(error) = unkept {
+        return Err(error).context("--record: what was said is not kept");
+    }
     match decision {
         _ if !absent.is_empty() => {
             let gates = !args.fail_under.is_empty() || args.max_tokens.is_some() || args.baseline.is_some();
             let unjudged =
                 if lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
             let engines = absent.iter().any(|one| one.role != Role::Chooser);
-            let what = if engines { "some engines gave nothing" } else { "some programs chose nothing" };
+            let what = if engines { "some engines gave nothing" } else { "some programs did not choose to the end" };
             bail!("{what}: {}{unjudged}", reasons(&absent))
         }
         Some(decision) if decision.word == Word::NotComparable => {
@@ -478,6 +497,7 @@ fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
     let files = args.source.files().read("--queries", [&args.queries]).read("--config", &args.config);
     let files = files.read("--run", args.run.iter().map(|(_, path)| path)).read("--baseline", &args.baseline);
     let files = files.read("--replay", args.choose.replay()).written("--record", args.choose.record());
+    let files = files.written("--record", args.choose.record().map(|path| partial(path)));
     files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
 }
 
@@ -522,7 +542,8 @@ fn hidden(args: &EvalArgs) -> Vec<PathBuf> {
     let recorded = args.queries.with_file_name(RESULTS_FILE);
     let written = [&args.baseline, &args.run_out, &args.trec_out, &args.html].into_iter().flatten();
     let answers = [args.choose.record(), args.choose.replay()].into_iter().flatten();
-    let files = [&args.queries, &recorded].into_iter().chain(written).chain(answers);
+    let part = args.choose.record().map(|path| partial(path));
+    let files = [&args.queries, &recorded].into_iter().chain(written).chain(answers).chain(&part);
     let files: Vec<&Path> = files.map(PathBuf::as_path).collect();
     judgements_around(&files)
 }

@@ -18,7 +18,7 @@ use super::collection::Collection;
 use super::engine::Ranking;
 use super::error::EvalError;
 use super::process::choose::{Chooser, ChoosingProgram, Said};
-use super::process::{Hiding, ProcessError};
+use super::process::{Hiding, ProcessError, bounded};
 use super::rng::Rng;
 use super::run::DEPTH;
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Transcript};
@@ -35,6 +35,11 @@ pub const NONE: &str = "none";
 /// Cards in a question at most: rankings are taken to this depth.
 pub const MOST_CARDS: usize = DEPTH;
 
+/// The forms in which definitions can stand beside the cards: those that a request to a model takes. The form of weaver-spec is
+/// missing, since it is a list of cards itself.
+pub const FORMS: [ToolFormat; 5] =
+    [ToolFormat::OpenAi, ToolFormat::OpenAiResponses, ToolFormat::Anthropic, ToolFormat::Gemini, ToolFormat::Mcp];
+
 /// What stands before the request in the prompt of a question.
 const INSTRUCTION: &str = "Choose the tool that does what the user asks for. Answer with its id alone, or with the word none \
                            if no tool does it.";
@@ -50,7 +55,7 @@ const SEED: u64 = 0x0c40_05e5;
 pub struct Asking {
     /// Cards at most, from the first of the ranking on.
     pub cards: usize,
-    /// The form in which the definitions of the shown tools stand beside the cards; `None` for cards alone.
+    /// The form, one of [`FORMS`], in which the definitions of the shown tools stand beside the cards; `None` for cards alone.
     pub tools_as: Option<ToolFormat>,
 }
 
@@ -80,11 +85,22 @@ struct QuestionTokens {
     prompt: usize,
     /// The cards alone.
     cards: usize,
-    /// The list of definitions, as JSON; `None` without one.
+    /// The list of definitions, as JSON: 0 where no card is a tool; `None` where cards alone are shown.
     tools: Option<usize>,
 }
 
-/// What a program said to all questions.
+/// A run of a program, which may have ended too early or badly.
+#[derive(Debug)]
+pub struct Put {
+    /// What it said until it ended.
+    pub answers: Answers,
+    /// What the kernel kept from it.
+    pub hiding: Hiding,
+    /// How it ended.
+    pub ended: Result<(), ProcessError>,
+}
+
+/// What a program said to the questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answers {
     /// The name under which its results are shown.
@@ -96,7 +112,7 @@ pub struct Answers {
     /// What it was shown.
     pub asking: Asking,
     /// What it said to each query, in the order of the collection; `None` where there was no card to choose, so that it was
-    /// not asked.
+    /// not asked, and where it ended before ([`Questions::unanswered`]).
     pub said: Vec<Option<Said>>,
 }
 
@@ -118,24 +134,36 @@ impl<'c> Questions<'c> {
         Ok(Self { collection, asking, shown, deck, names: names.unwrap_or_default() })
     }
 
-    /// Puts every question to a program that is started for them, in a shuffled order; what it said, under the name
-    /// `chooser`, and what the kernel kept from it. A query without cards is not asked.
+    /// The numbers of the queries that have cards, and so are asked, in the order of the collection.
+    pub fn asked(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.shown.len()).filter(|number| !self.shown[*number].is_empty())
+    }
+
+    /// Those of them that have no answer in `answers`.
+    pub fn unanswered<'a>(&'a self, answers: &'a Answers) -> impl Iterator<Item = usize> + 'a {
+        self.asked().filter(|number| answers.said.get(*number).is_none_or(Option::is_none))
+    }
+
+    /// Puts every question to a program that is started for them, in a shuffled order, until it ends; what it said is under
+    /// the name `chooser`. A query without cards is not asked.
     ///
     /// # Errors
-    /// [`ProcessError`]; nothing of a run that did not end well is returned.
-    pub fn put(&self, chooser: &str, program: &Chooser) -> Result<(Answers, Hiding), ProcessError> {
+    /// [`ProcessError`] where it did not start. What ended it later is in [`Put::ended`], beside what it had said.
+    pub fn put(&self, chooser: &str, program: &Chooser) -> Result<Put, ProcessError> {
         let mut running = ChoosingProgram::start(program)?;
-        let mut order: Vec<usize> = (0..self.shown.len()).filter(|number| !self.shown[*number].is_empty()).collect();
+        let mut order: Vec<usize> = self.asked().collect();
         Rng::new(SEED).shuffle(&mut order);
         let mut said = vec![None; self.shown.len()];
-        for number in order {
-            let question = self.question(number).map_err(|error| ProcessError::Failed(error.to_string()))?;
-            said[number] = Some(running.choose(&self.collection.queries[number].text, question.members)?);
-        }
         let (program, version) = (running.name().to_owned(), running.version().to_owned());
         let hiding = running.hiding().clone();
-        running.end()?;
-        Ok((Answers { chooser: chooser.to_owned(), program, version, asking: self.asking, said }, hiding))
+        let told = order.into_iter().try_for_each(|number| {
+            let question = self.question(number).map_err(|error| ProcessError::Failed(error.to_string()))?;
+            said[number] = Some(running.choose(&self.collection.queries[number].text, question.members)?);
+            Ok(())
+        });
+        let ended = told.and_then(|()| running.end());
+        let answers = Answers { chooser: bounded(chooser), program, version, asking: self.asking, said };
+        Ok(Put { answers, hiding, ended })
     }
 
     /// The question of a query.
@@ -163,10 +191,14 @@ impl<'c> Questions<'c> {
                 self.shown[number].iter().map(|item| &self.collection.catalog.items()[*item as usize]).collect();
             let names = items.iter().filter_map(|item| Some((self.names.name(&item.id)?.to_owned(), json!(item.id))));
             let names: Map<String, Value> = names.collect();
-            let tools = format.write(items, &self.names).unwrap_or_default();
-            tools_tokens = Some(Estimator::Cl100kBase.count(&tools.to_string()));
-            members.insert("tools".to_owned(), tools);
-            members.insert("names".to_owned(), Value::Object(names));
+            tools_tokens = Some(0);
+            // Providers refuse a request with an empty list.
+            if items.iter().any(|item| item.kind.is_callable()) {
+                let tools = format.write(items, &self.names).unwrap_or_default();
+                tools_tokens = Some(Estimator::Cl100kBase.count(&tools.to_string()));
+                members.insert("tools".to_owned(), tools);
+                members.insert("names".to_owned(), Value::Object(names));
+            }
         }
         let tokens = QuestionTokens {
             prompt: Estimator::Cl100kBase.count(&prompt),
@@ -253,11 +285,38 @@ mod tests {
     fn definitions_come_in_the_form_of_a_provider_with_the_names_that_lead_back() {
         let collection = collection();
         let rankings = [ranking(&collection, &["send_mail"])];
-        for format in [ToolFormat::OpenAi, ToolFormat::Anthropic, ToolFormat::Gemini, ToolFormat::Mcp] {
+        for format in FORMS {
             let questions = Questions::of(&collection, &rankings, Asking { cards: 9, tools_as: Some(format) }).unwrap();
             let Question { members, tokens, .. } = questions.question(0).unwrap();
             assert_eq!(members["names"], json!({"send_mail": questions.ids(0)[0]}));
             assert!(members["tools"].to_string().contains("\"send_mail\"") && tokens.tools > Some(5), "{format}");
+        }
+    }
+
+    #[test]
+    fn where_no_card_is_a_tool_there_is_no_list_of_tools() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name)
+        };
+        let resources = r#"[{"uri": "x://1", "name": "letters"}]"#;
+        let catalog = at(
+            "catalog.json",
+            &format!(r#"{{"server": "s", "tools": [{{"name": "send_mail"}}], "resources": {resources}}}"#),
+        );
+        let queries = at("queries.jsonl", r#"{"id": "1", "query": "letters", "relevant": ["send_mail"]}"#);
+        let collection = Collection::from_files("test", Origin::Embedded, &catalog, &queries).unwrap();
+        for format in FORMS {
+            for (shown, tools) in [(&["letters"][..], false), (&["letters", "send_mail"], true)] {
+                let rankings = [ranking(&collection, shown)];
+                let asking = Asking { cards: 9, tools_as: Some(format) };
+                let questions = Questions::of(&collection, &rankings, asking).unwrap();
+                let Question { members, tokens, .. } = questions.question(0).unwrap();
+                let found = ["tools", "names"].map(|name| members.contains_key(name));
+                assert_eq!((found, tokens.tools > Some(0)), ([tools; 2], tools), "{format}");
+                assert_eq!(members["cards"].as_array().map(Vec::len), Some(shown.len()), "{format}");
+            }
         }
     }
 

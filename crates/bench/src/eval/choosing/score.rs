@@ -159,8 +159,12 @@ struct Row {
 /// Scores `answers` to `questions`.
 ///
 /// # Errors
-/// A question that cannot be made.
+/// A question that cannot be made, or that has no answer: figures of a part of the questions would not be those of all.
 pub fn score(questions: &Questions<'_>, answers: &Answers) -> Result<ChoiceFacts, EvalError> {
+    if let Some(number) = questions.unanswered(answers).next() {
+        let query = &questions.collection.queries[number].id;
+        return Err(EvalError::failed("the answers", format!("query `{query}` has none; only a whole run is scored")));
+    }
     let (mut counts, mut repaired, mut rows) = (Counts::default(), 0, Vec::new());
     let mut silent = Vec::new();
     for (number, said) in answers.said.iter().enumerate() {
@@ -246,8 +250,10 @@ fn share_of(some: usize, all: usize) -> Option<Share> {
 
 /// What the questions cost that have cards.
 fn tokens(questions: &Questions<'_>) -> Result<Tokens, EvalError> {
-    let numbers = (0..questions.shown.len()).filter(|number| !questions.shown[*number].is_empty());
-    let all = numbers.map(|number| Ok(questions.question(number)?.tokens)).collect::<Result<Vec<_>, EvalError>>()?;
+    let all = questions
+        .asked()
+        .map(|number| Ok(questions.question(number)?.tokens))
+        .collect::<Result<Vec<_>, EvalError>>()?;
     let tools: Vec<f64> = all.iter().filter_map(|one| one.tools).map(|tokens| tokens as f64).collect();
     Ok(Tokens {
         estimator: Estimator::Cl100kBase.name().to_owned(),
@@ -324,6 +330,19 @@ mod tests {
             no_tool_answers: tally(1, [0, 1, 0, 0, 0]),
         };
         assert_eq!((facts.counts, facts.repaired), (counts, 1));
+    }
+
+    #[test]
+    fn a_part_of_the_answers_has_no_figures() {
+        let collection = collection();
+        let rankings = SHOWN.map(|names| ranking(&collection, names));
+        let asking = Asking { cards: 10, tools_as: None };
+        let questions = Questions::of(&collection, &rankings, asking).unwrap();
+        let name = || "p".to_owned();
+        let said = vec![Some(Said { choice: None, us: 7 }), None, None, None];
+        let answers = Answers { chooser: name(), program: name(), version: name(), asking, said };
+        let error = score(&questions, &answers).unwrap_err().to_string();
+        assert_eq!(error, "the answers: query `2` has none; only a whole run is scored");
     }
 
     #[test]

@@ -5,19 +5,27 @@
 //! refused.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Answers, Asking, MOST_CARDS, Questions};
+use super::{Answers, Asking, FORMS, MOST_CARDS, Questions};
 use crate::eval::collection::Collection;
 use crate::eval::engine::Ranking;
 use crate::eval::error::EvalError;
+use crate::eval::process::bounded;
 use crate::eval::process::choose::Said;
 use contextweaver_core::catalog::ToolFormat;
 
 /// The version of the form.
 const SCHEMA: u32 = 1;
+
+/// Bytes of a line at most: a prompt has at most 100,000 tokens, and no token more than 128 bytes.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// Bytes of a file at most.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +94,14 @@ pub struct TranscriptError {
 /// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
+    #[error("it cannot be read: {0}; name a file that `bench eval --record` wrote")]
+    Unread(io::Error),
+    #[error("it is not UTF-8 text; name a file that `bench eval --record` wrote")]
+    Utf8,
+    #[error("a line has more than {LONGEST_LINE} bytes; name a file that `bench eval --record` wrote")]
+    LongLine,
+    #[error("the file has more than {MOST_BYTES} bytes; record fewer programs in one file")]
+    LongFile,
     #[error("it is no line of a transcript of `bench eval --record`: {0}")]
     Form(serde_json::Error),
     #[error("it has the form {0}, and this is {SCHEMA}; record it again")]
@@ -100,7 +116,7 @@ enum Fault {
     Inputs,
     #[error("`cards` is {0}, and a question has 1 to {MOST_CARDS}")]
     Cards(usize),
-    #[error("no list of tools is written in the form `{0}`")]
+    #[error("no definitions are shown in the form `{0}`; there are {forms}", forms = FORMS.map(ToolFormat::key).join(", "))]
     As(String),
     #[error("query `{0}` is not in the queries file")]
     Query(String),
@@ -110,8 +126,13 @@ enum Fault {
         "query `{0}` was asked with other cards; name the engine that it was recorded with first, or record it again"
     )]
     Other(String),
-    #[error("`{chooser}` has no answer to query `{query}`; the file is not whole")]
-    Missing { chooser: String, query: String },
+    #[error("`{member}` of query `{query}` is not what its digest stands for; record it again")]
+    Altered { query: String, member: &'static str },
+    #[error(
+        "`{chooser}` has no answer to {missing} of {asked} queries, the first of them `{query}`; only a whole run is scored: \
+         record it again"
+    )]
+    Missing { chooser: String, missing: usize, asked: usize, query: String },
     #[error(transparent)]
     Question(#[from] EvalError),
 }
@@ -161,39 +182,86 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    /// The first query that lacks an answer, by its id.
+    /// What is said where a query lacks an answer.
     fn missing(&self) -> Option<Fault> {
-        let open = |number: &usize| !self.questions.shown[*number].is_empty() && self.answers.said[*number].is_none();
-        let query = (0..self.answers.said.len()).find(open)?;
-        let query = self.questions.collection.queries[query].id.clone();
-        Some(Fault::Missing { chooser: self.answers.chooser.clone(), query })
+        let first = self.questions.unanswered(&self.answers).next()?;
+        Some(Fault::Missing {
+            chooser: self.answers.chooser.clone(),
+            missing: self.questions.unanswered(&self.answers).count(),
+            asked: self.questions.asked().count(),
+            query: self.questions.collection.queries[first].id.clone(),
+        })
+    }
+}
+
+/// The lines of a file one by one, within bounds, so that no file takes all memory or never ends.
+struct Lines<R> {
+    input: io::Take<R>,
+    number: usize,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn new(input: R) -> Self {
+        Self { input: input.take(MOST_BYTES + 1), number: 0 }
+    }
+
+    /// The next line that says something, with its number from 1; `None` at the end.
+    fn next(&mut self) -> Result<Option<(usize, String)>, (usize, Fault)> {
+        loop {
+            self.number += 1;
+            let refuse = |fault| (self.number, fault);
+            let mut line = Vec::new();
+            let read = self.input.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
+            let read = read.map_err(|error| refuse(Fault::Unread(error)))?;
+            if read as u64 > LONGEST_LINE {
+                return Err(refuse(Fault::LongLine));
+            }
+            if self.input.limit() == 0 {
+                return Err(refuse(Fault::LongFile));
+            }
+            if read == 0 {
+                return Ok(None);
+            }
+            let text = String::from_utf8(line).map_err(|_| refuse(Fault::Utf8))?;
+            let text = if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text.as_str() };
+            if !text.trim().is_empty() {
+                return Ok(Some((self.number, text.to_owned())));
+            }
+        }
     }
 }
 
 /// Reads a transcript of questions about `collection`, whose cards are the first of `rankings`; each program with the
-/// questions that it was asked, in the order of the file.
+/// questions that it was asked, in the order of the file. `path` is for messages.
 ///
 /// # Errors
-/// [`TranscriptError`] at the first line that is none of the form, or belongs to other questions, and where an answer is
-/// missing.
+/// [`TranscriptError`] at the first line that is none of the form, is too long, or belongs to other questions, and where an
+/// answer is missing.
 pub fn read<'c>(
     path: &Path,
-    text: &str,
+    input: impl BufRead,
     collection: &'c Collection,
     rankings: &[Ranking],
 ) -> Result<Vec<(Questions<'c>, Answers)>, TranscriptError> {
     let numbers: BTreeMap<&str, usize> =
         collection.queries.iter().enumerate().map(|(number, query)| (query.id.as_str(), number)).collect();
-    let refuse =
-        |line: usize, fault: &Fault| TranscriptError { path: path.to_owned(), line, reason: fault.to_string() };
+    // A fault repeats words of the file, which must not steer a terminal.
+    let refuse = |line: usize, fault: &Fault| {
+        let reason = fault.to_string().chars().filter(|character| !character.is_control()).collect();
+        TranscriptError { path: path.to_owned(), line, reason }
+    };
     let (mut done, mut names): (Vec<Reading<'c>>, BTreeSet<String>) = (Vec::new(), BTreeSet::new());
     let mut last = 1;
-    let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
-    for (number, text) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+    let mut lines = Lines::new(input);
+    while let Some((number, text)) = lines.next().map_err(|(number, fault)| refuse(number, &fault))? {
         last = number;
-        let line = serde_json::from_str(text).map_err(|error| refuse(number, &Fault::Form(error)))?;
+        let line = serde_json::from_str(&text).map_err(|error| refuse(number, &Fault::Form(error)))?;
         match line {
-            Line::Chooser(head) => {
+            Line::Chooser(mut head) => {
+                // As they are where a program says them: one line, short, without what could steer a terminal.
+                for name in [&mut head.chooser, &mut head.program, &mut head.version] {
+                    *name = bounded(name);
+                }
                 if let Some(fault) = done.last().and_then(Reading::missing) {
                     return Err(refuse(number, &fault));
                 }
@@ -226,10 +294,7 @@ fn begin<'c>(head: Head, collection: &'c Collection, rankings: &[Ranking]) -> Re
     if !(1..=MOST_CARDS).contains(&head.cards) {
         return Err(Fault::Cards(head.cards));
     }
-    let written = |key: String| {
-        let found = ToolFormat::WRITTEN.into_iter().find(|format| *format != ToolFormat::Native && format.key() == key);
-        found.ok_or(Fault::As(key))
-    };
+    let written = |key: String| FORMS.into_iter().find(|format| format.key() == key).ok_or(Fault::As(key));
     let asking = Asking { cards: head.cards, tools_as: head.tools_as.map(written).transpose()? };
     let Head { chooser, program, version, .. } = head;
     let said = vec![None; collection.queries.len()];
@@ -241,13 +306,23 @@ fn begin<'c>(head: Head, collection: &'c Collection, rankings: &[Ranking]) -> Re
 fn take(reading: &mut Reading<'_>, one: Exchange, numbers: &BTreeMap<&str, usize>) -> Result<(), Fault> {
     let Some(&number) = numbers.get(one.query.as_str()) else { return Err(Fault::Query(one.query)) };
     let questions = &reading.questions;
-    if questions.shown[number].is_empty() || questions.question(number)?.sha256 != one.asked_sha256 {
+    if questions.shown[number].is_empty() {
         return Err(Fault::Other(one.query));
+    }
+    let question = questions.question(number)?;
+    if question.sha256 != one.asked_sha256 {
+        return Err(Fault::Other(one.query));
+    }
+    for (member, is_same) in [("prompt", question.prompt == one.prompt), ("shown", questions.ids(number) == one.shown)]
+    {
+        if !is_same {
+            return Err(Fault::Altered { query: one.query, member });
+        }
     }
     match &mut reading.answers.said[number] {
         Some(_) => Err(Fault::Twice(one.query)),
         said => {
-            *said = Some(Said { choice: one.choice, us: one.us });
+            *said = Some(Said::of(one.choice.as_deref(), one.us));
             Ok(())
         }
     }
@@ -260,7 +335,7 @@ mod tests {
 
     fn answers(asking: Asking, chooser: &str) -> Answers {
         let said = |choice: Option<&str>| Some(Said { choice: choice.map(str::to_owned), us: 5 });
-        let said = vec![said(Some("forge:create_issue")), said(None), said(Some("pizza \"1\"\n")), None];
+        let said = vec![said(Some("forge:create_issue")), said(None), said(Some("pizza \"1\"\nfor two")), None];
         Answers { chooser: chooser.to_owned(), program: "p".to_owned(), version: "1".to_owned(), asking, said }
     }
 
@@ -280,7 +355,7 @@ mod tests {
             expected.push(answers(asking, chooser));
             text += &write(&questions, expected.last().unwrap()).unwrap();
         }
-        let read = read(Path::new("t.jsonl"), &text, &collection, &rankings).unwrap();
+        let read = read(Path::new("t.jsonl"), text.as_bytes(), &collection, &rankings).unwrap();
         assert_eq!(read.into_iter().map(|(_, answers)| answers).collect::<Vec<_>>(), expected);
     }
 
@@ -302,9 +377,20 @@ mod tests {
             (join(&[head, &second.replace("\"choice\":null,", "")]), "missing field `choice`"),
             (head.replace("\"schema_version\":1", "\"schema_version\":2"), "it has the form 2"),
             (head.replace("\"cards\":2", "\"cards\":0"), "`cards` is 0, and a question has 1 to"),
-            (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"native\""), "in the form `native`"),
+            (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"native\""), "in the form `native`; there are openai,"),
+            (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"weaver-spec\""), "in the form `weaver-spec`"),
+            (
+                join(&[head, &first.replace("open a ticket", "close a ticket")]),
+                "t.jsonl:2: `prompt` of query `1` is not what its digest stands for",
+            ),
+            (
+                join(&[head, &first.replace("\"shown\":[\"forge:", "\"shown\":[\"forget:")]),
+                "t.jsonl:2: `shown` of query `1` is not what its digest stands for",
+            ),
+            (join(&[head, &first.replace("\"query\":\"1\"", "\"query\":\"\\u001b\\n9\"")]), "query `9` is not in"),
+            (join(&[head, first, &" ".repeat(LONGEST_LINE as usize + 1)]), "t.jsonl:3: a line has more than 16777216"),
             (head.replace("\"inputs_sha256\":\"", "\"inputs_sha256\":\"0"), "on another catalog or other queries"),
-            (join(&[head, head]), "t.jsonl:2: `one` has no answer to query `1`"),
+            (join(&[head, head]), "t.jsonl:2: `one` has no answer to 3 of 3 queries, the first of them `1`"),
             (join(&[&whole, head]), "`one` is there twice"),
             (join(&[head, first, first]), "t.jsonl:3: query `1` is answered twice"),
             (
@@ -319,12 +405,32 @@ mod tests {
                 join(&[head, &first.replace("\"query\":\"1\"", "\"query\":\"4\"")]),
                 "query `4` was asked with other cards",
             ),
-            (join(&[head, first, third]), "t.jsonl:3: `one` has no answer to query `2`; the file is not whole"),
+            (
+                join(&[head, first, third]),
+                "t.jsonl:3: `one` has no answer to 1 of 3 queries, the first of them `2`; only",
+            ),
         ];
         for (text, expected) in table {
-            let found = read(Path::new("t.jsonl"), &text, &collection, &rankings);
+            let found = read(Path::new("t.jsonl"), text.as_bytes(), &collection, &rankings);
             let Err(error) = found else { panic!("{expected}: it is read") };
             assert!(error.to_string().contains(expected), "{expected}: {error}");
         }
+        let bytes = [head.as_bytes(), b"\n\xff\n"].concat();
+        let Err(error) = read(Path::new("t.jsonl"), &bytes[..], &collection, &rankings) else { panic!("it is read") };
+        assert_eq!(error.to_string(), "t.jsonl:2: it is not UTF-8 text; name a file that `bench eval --record` wrote");
+    }
+
+    #[test]
+    fn names_of_a_file_cannot_write_lines_of_their_own() {
+        let collection = collection();
+        let rankings = rankings(&collection);
+        let asking = Asking { cards: 2, tools_as: None };
+        let questions = Questions::of(&collection, &rankings, asking).unwrap();
+        let whole = write(&questions, &answers(asking, "one")).unwrap();
+        let forged = whole
+            .replace("\"program\":\"p\"", r#""program":"p\u001b]0;x\u0007\nright 1.000""#)
+            .replace("\"chooser\":\"one\"", r#""chooser":"one\r\ntwo""#);
+        let read = read(Path::new("t.jsonl"), forged.as_bytes(), &collection, &rankings).unwrap();
+        assert_eq!((read[0].1.chooser.as_str(), read[0].1.program.as_str()), ("onetwo", "p]0;xright 1.000"));
     }
 }

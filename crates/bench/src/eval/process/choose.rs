@@ -39,6 +39,13 @@ pub struct Said {
     pub us: u64,
 }
 
+impl Said {
+    /// What is kept of `choice`.
+    pub(in crate::eval) fn of(choice: Option<&str>, us: u64) -> Self {
+        Self { choice: choice.map(|text| text.trim().chars().take(LONGEST_CHOICE).collect()), us }
+    }
+}
+
 /// A program that runs.
 pub struct ChoosingProgram {
     speaker: Speaker,
@@ -91,7 +98,7 @@ impl ChoosingProgram {
         let Some(choice) = reply.choice else {
             return Err(self.speaker.program.failed(format!("{what}: the answer has no `choice`")));
         };
-        Ok(Said { choice: choice.map(|text| text.trim().chars().take(LONGEST_CHOICE).collect()), us })
+        Ok(Said::of(choice.as_deref(), us))
     }
 
     /// Ends its input; it has to end by itself, and well.

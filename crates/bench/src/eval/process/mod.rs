@@ -28,6 +28,7 @@ pub use self::confine::{Hiding, hiding};
 use self::lines::Lines;
 use self::mcp::{Gateway, SearchTool};
 use self::program::Launch;
+pub(super) use self::program::bounded;
 use self::running::Folder;
 pub use self::running::end_all;
 use super::collection::Collection;

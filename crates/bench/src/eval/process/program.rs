@@ -259,6 +259,6 @@ fn last_line(text: &str) -> &str {
 }
 
 /// At most 200 characters, without what could steer a terminal.
-pub(super) fn bounded(text: &str) -> String {
+pub(in crate::eval) fn bounded(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
