@@ -239,16 +239,6 @@ fn what_was_answered_before_a_bad_end_is_kept() {
 
 /// The folder of the record goes while answers are given.
 #[test]
-fn figures_are_printed_where_the_record_cannot_be_written() {
-    let removes = format!(r#"rm -rf "$1"; {FIRST}"#);
-    let files = files(&[("removes", &removes)]);
-    fs::create_dir(files.path("kept")).unwrap();
-    let run = eval(&files, &["--choose", "removes=sh removes.sh ./kept", "--record", "kept/answers.jsonl"]);
-    assert!(run.code == 2 && run.stdout.contains("\nchooser: removes (script 1)\n"), "{}", run.shown());
-    assert!(run.stderr.contains("--record: what was said is not kept"), "{}", run.shown());
-}
-
-#[test]
 fn it_gets_definitions_and_variables_where_it_shall() {
     let called = r#"case "$line" in
       *'"tools":[{"type":"function","function":{"name":"'*'"names":{'*) [ "$KEY" = k1 ] && echo "{\"id\":\"$id\",\"choice\":\"$first\"}" ;;
