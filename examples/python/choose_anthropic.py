@@ -47,21 +47,10 @@ def test():
     """A model that follows a script is right by an id and by a call, and says none in two ways."""
     import home
 
-    lights = next(tool.id for tool in home.CATALOG if tool.name == "set_lights")
     select = lambda id: ("tool_selection", {"selection": id})
-    for step, expected in [(select(lights), "right"), (select("none"), "none"), ("the lights", "invalid")]:
-        asked = []
-        with home.serve(home.Script(step), asked) as address:
-            facts = home.measured(__file__, "ANTHROPIC", address)
-        assert facts["counts"]["shown"][expected] == 1, facts
-        enum = asked[0]["tools"][0]["input_schema"]["properties"]["selection"]["enum"]
-        assert len(enum) == 11 and lights in enum and enum[-1] == "none", enum
-    for step, expected in [(("set_lights", {"room": "kitchen"}), "right"), ("Which room?", "none")]:
-        script = home.Script(step)
-        with home.serve(script) as address:
-            facts = home.measured(__file__, "ANTHROPIC", address, "--choose-as", "anthropic")
-        assert facts["counts"]["shown"][expected] == 1 and len(script.offered[0]) == 10, facts
-    print(f"a question has {facts['tokens']['prompt_mean']:.0f} tokens, the definitions {facts['tokens']['tools_mean']:.0f}")
+    scripts = [(select(home.LIGHTS), "right"), (select("none"), "none"), ("the lights", "invalid")]
+    enum = lambda asked: asked["tools"][0]["input_schema"]["properties"]["selection"]["enum"]
+    home.check_choices(__file__, "ANTHROPIC", "anthropic", scripts, enum)
 
 
 if __name__ == "__main__":

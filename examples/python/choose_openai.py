@@ -49,21 +49,9 @@ def test():
     """A model that follows a script is right by an id, by a text and by a call, and says none in two ways."""
     import home
 
-    lights = next(tool.id for tool in home.CATALOG if tool.name == "set_lights")
-    scripts = [(json.dumps({"selection": lights}), "right"), (lights, "right"), ("none", "none"), ("the lights", "invalid")]
-    for step, expected in scripts:
-        asked = []
-        with home.serve(home.Script(step), asked) as address:
-            facts = home.measured(__file__, "OPENAI", address)
-        assert facts["counts"]["shown"][expected] == 1, facts
-        enum = asked[0]["response_format"]["json_schema"]["schema"]["properties"]["selection"]["enum"]
-        assert len(enum) == 11 and lights in enum and enum[-1] == "none", enum
-    for step, expected in [(("set_lights", {"room": "kitchen"}), "right"), ("Which room?", "none")]:
-        script = home.Script(step)
-        with home.serve(script) as address:
-            facts = home.measured(__file__, "OPENAI", address, "--choose-as", "openai")
-        assert facts["counts"]["shown"][expected] == 1 and len(script.offered[0]) == 10, facts
-    print(f"a question has {facts['tokens']['prompt_mean']:.0f} tokens, the definitions {facts['tokens']['tools_mean']:.0f}")
+    scripts = [(json.dumps({"selection": home.LIGHTS}), "right"), (home.LIGHTS, "right"), ("none", "none"), ("the lights", "invalid")]
+    enum = lambda asked: asked["response_format"]["json_schema"]["schema"]["properties"]["selection"]["enum"]
+    home.check_choices(__file__, "OPENAI", "openai", scripts, enum)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ CATALOG = cw.Catalog.from_path(HOUSEHOLD)
 # As MCP servers list them, under names that no two share.
 TOOLS = CATALOG.as_tools("mcp")
 QUESTION = "turn on the lights in the kitchen"
+LIGHTS = next(tool.id for tool in CATALOG if tool.name == "set_lights")
 CALLED = []
 
 
@@ -63,6 +64,24 @@ def measured(recipe, client, address, *more):
             env={**os.environ, **dict(zip(names, ["none", address, "scripted"]))})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["choices"][0]["facts"]
+
+
+def check_choices(recipe, client, form, scripts, enum):
+    """What the model of each script says is counted as expected: where it is shown cards, and where it calls a tool of the definitions
+    in the provider's `form`. `enum` leads from a request to the answers that its schema admits."""
+    for step, expected in scripts:
+        asked = []
+        with serve(Script(step), asked) as address:
+            facts = measured(recipe, client, address)
+        assert facts["counts"]["shown"][expected] == 1, facts
+        ids = enum(asked[0])
+        assert len(ids) == 11 and LIGHTS in ids and ids[-1] == "none", ids
+    for step, expected in [(("set_lights", {"room": "kitchen"}), "right"), ("Which room?", "none")]:
+        script = Script(step)
+        with serve(script) as address:
+            facts = measured(recipe, client, address, "--choose-as", form)
+        assert facts["counts"]["shown"][expected] == 1 and len(script.offered[0]) == 10, facts
+    print(f"a question has {facts['tokens']['prompt_mean']:.0f} tokens, the definitions {facts['tokens']['tools_mean']:.0f}")
 
 
 def lights():
