@@ -629,14 +629,7 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
         files.write("gateway.json", serde_json::json!({"upstreams": upstreams}).to_string());
     };
     config(&["a"]);
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
-        .args(["mcp", "serve", "--config", "gateway.json"])
-        .current_dir(files.path(""))
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = files.start(&["mcp", "serve", "--config", "gateway.json"]);
     let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
     let mut log = BufReader::new(child.stderr.take().unwrap());
     let mut ask = |method: &str, params: serde_json::Value| {
@@ -948,14 +941,7 @@ fn a_script_answers_what_waits_at_the_console() {
     let config = "{catalog: shop.json, answers: answers.json, audit: {file: audit.jsonl}, \
                   policy: {rules: [{action: require_approval, tool: price, reason: it is asked for}]}}";
     files.write("gateway.yaml", config);
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
-        .args(["mcp", "serve", "--console", "127.0.0.1:0"])
-        .current_dir(files.path(""))
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = files.start(&["mcp", "serve", "--console", "127.0.0.1:0"]);
     let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
     let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut child = Running(child);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -72,17 +72,22 @@ impl Files {
         format!("{before}{}", rest.split_once("</style>\n").unwrap().1)
     }
 
-    /// Runs a command that is an MCP server on standard streams, calls a tool of it by each of these parameters, waits for each
-    /// answer, and ends it. Gives the results, and what it said on standard error.
-    pub(crate) fn converse(&self, arguments: &[&str], calls: &[Value]) -> (Vec<Value>, String) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+    /// Starts a command in the folder, with all standard streams at hand.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_contextweaver"))
             .args(arguments)
             .current_dir(self.folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Runs a command that is an MCP server on standard streams, calls a tool of it by each of these parameters, waits for each
+    /// answer, and ends it. Gives the results, and what it said on standard error.
+    pub(crate) fn converse(&self, arguments: &[&str], calls: &[Value]) -> (Vec<Value>, String) {
+        let mut child = self.start(arguments);
         let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut ask = |id: usize, method: &str, params: &Value| {
             writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).unwrap();
