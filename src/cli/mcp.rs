@@ -18,7 +18,6 @@ mod reload;
 mod rows;
 mod running;
 mod serve;
-pub(in crate::cli) mod terminal;
 mod watch;
 
 use std::io::Write;

@@ -42,6 +42,7 @@ mod serve;
 mod session;
 mod source;
 mod stats;
+mod terminal;
 mod tools;
 mod verify;
 mod view;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use contextweaver_gateway::sanitize::is_unseen;
 
 /// The text with control characters, direction marks and all else that is not seen escaped as in a Rust literal.
-pub(in crate::cli) fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_unseen(c) {

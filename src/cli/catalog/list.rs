@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{CommonArgs, Table, WithLeftOut, counted, grouped, print_left_out};
-use crate::cli::mcp::terminal::shown;
+use crate::cli::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_core::catalog::{Kind, LeftOut, Safety, SelectableItem, load};
 use contextweaver_routing::{ChoiceCard, Filter, FilterError};

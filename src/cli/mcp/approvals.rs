@@ -9,8 +9,8 @@ use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::terminal::{line, shown};
 use super::{block_on, running};
+use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_gateway::ConsoleServer;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::terminal::line;
+use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_gateway::{AuditCheck, AuditDecision, AuditFilter, AuditLine};
 

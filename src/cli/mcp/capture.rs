@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
-use super::terminal::line;
 use super::{block_on, refuse_existing};
 use crate::cli::Outcome;
+use crate::cli::terminal::line;
 use contextweaver_core::files::replace_file;
 use contextweaver_gateway::{Capture, GatewayConfig, UpstreamConfig};
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::block_on;
 use super::chain::{self, Values};
-use super::terminal::line;
+use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::catalog::Severity;
 use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped, quoted};

@@ -18,8 +18,8 @@ use super::block_on;
 use super::chain;
 use super::rows;
 use super::running;
-use super::terminal::{line, shown};
 use super::watch::{json_line, watch, watch_gateway, written};
+use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::text::Price;
 use contextweaver_gateway::{

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::terminal::{line, shown};
 use super::watch::{json_line, watch_gateway, written};
 use super::{block_on, running};
+use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, print_json};
 
 /// Ask a running gateway whether it is ready

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::chain::{self, Values};
 use super::refuse_existing;
-use super::terminal::{line, shown};
+use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::files::{replace_file, replace_private_file};
 use contextweaver_gateway::{

@@ -13,8 +13,8 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::chain::{self, Values};
-use super::terminal::line;
 use super::{block_on, running};
+use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::files::replace_private_file;
 use contextweaver_gateway::{

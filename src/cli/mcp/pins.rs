@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::chain;
-use super::terminal::line;
+use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_gateway::guard::pins::{Pin, PinMode, Pins, digest};
 use contextweaver_gateway::{GatewayConfig, quoted};

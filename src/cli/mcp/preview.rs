@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::block_on;
 use super::chain::{self, Values};
-use super::terminal::line;
+use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 
 use super::events::bad_lines;
-use super::terminal::shown;
+use crate::cli::terminal::shown;
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows, grouped};
 

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::chain;
-use super::terminal::line;
 use crate::cli::http::{HttpArgs, Signal, signals};
+use crate::cli::terminal::line;
 use crate::cli::{Outcome, note};
 use contextweaver_gateway::{
     Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,

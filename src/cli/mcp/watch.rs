@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::block_on;
-use super::terminal::shown;
 use crate::cli::http::signalled;
+use crate::cli::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
 
 /// How many columns and lines a view may have.
