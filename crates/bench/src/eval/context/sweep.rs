@@ -145,6 +145,11 @@ pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
     let (own, default) = (Axes::own(), ContextConfig::default());
     let mut axes = Axes::own();
     let valid = |config: &ContextConfig| config.validate().map_err(|error| error.to_string());
+    let number_of = |text: &str, with: fn(&ContextConfig, f64) -> ContextConfig| {
+        let value = number(text)?;
+        valid(&with(&default, value))?;
+        Ok(value)
+    };
     for (parameter, texts) in by_parameter(vary, &PARAMETERS)? {
         match parameter {
             "summary" => {
@@ -155,18 +160,10 @@ pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
                 })?;
             }
             "dedup" => {
-                axes.dedup = values(parameter, &texts, &shown(&own.dedup), |text| {
-                    let threshold = number(text)?;
-                    valid(&with_dedup(&default, threshold))?;
-                    Ok(threshold)
-                })?;
+                axes.dedup = values(parameter, &texts, &shown(&own.dedup), |text| number_of(text, with_dedup))?;
             }
             "budget" => {
-                axes.budget = values(parameter, &texts, &shown(&own.budget), |text| {
-                    let factor = number(text)?;
-                    valid(&with_budget(&default, factor))?;
-                    Ok(factor)
-                })?;
+                axes.budget = values(parameter, &texts, &shown(&own.budget), |text| number_of(text, with_budget))?;
             }
             _ => {
                 let names: Vec<String> = own.weights.iter().map(|weights| weights.key.to_owned()).collect();
