@@ -408,31 +408,38 @@ fn throughput(path: &'static str, engines: &[Engine], span: Duration, table: &mu
     }
 }
 
-/// From the start of the process to the answer to `initialize`, and a warm list of the upstream's tools.
+/// From the start of the process to the answer to `initialize`, and to the first list of tools; and a warm list.
 fn starts_and_lists(path: &'static str, engines: &[Engine], rounds: usize, table: &mut Table) {
     let mut starts: Vec<Vec<Duration>> = vec![Vec::new(); engines.len()];
-    let mut lists: Vec<Vec<Duration>> = vec![Vec::new(); engines.len()];
+    let mut first_lists = starts.clone();
+    let mut lists = starts.clone();
     for _ in 0..rounds {
         for (at, engine) in engines.iter().enumerate() {
-            let start = Instant::now();
+            let begin = Instant::now();
             let Ok(mut child) = engine.spawn() else { continue };
             let client = engine.client(&mut child);
-            let took = start.elapsed();
+            let took = begin.elapsed();
             let _process = Process(child);
             let Ok(mut client) = client else { continue };
+            if client.request("tools/list", &json!({})).is_err() {
+                continue;
+            }
             starts[at].push(took);
-            for turn in 0..4 {
+            first_lists[at].push(begin.elapsed());
+            for _ in 0..3 {
                 let start = Instant::now();
-                if client.request("tools/list", &json!({})).is_ok() && turn > 0 {
+                if client.request("tools/list", &json!({})).is_ok() {
                     lists[at].push(start.elapsed());
                 }
             }
         }
     }
-    for ((engine, starts), lists) in engines.iter().zip(&mut starts).zip(&mut lists) {
-        if !starts.is_empty() {
-            table.add(path, engine.name, "start p50", quantile(starts, 0.5), "us");
-            table.add(path, engine.name, "list p50", quantile(lists, 0.5), "us");
+    for (at, engine) in engines.iter().enumerate() {
+        let measures = [("start p50", &mut starts), ("start and list p50", &mut first_lists), ("list p50", &mut lists)];
+        for (measure, samples) in measures {
+            if !samples[at].is_empty() {
+                table.add(path, engine.name, measure, quantile(&mut samples[at], 0.5), "us");
+            }
         }
     }
 }

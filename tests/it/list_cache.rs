@@ -129,8 +129,9 @@ fn files(startup: &Value) -> Files {
 fn cached(files: &Files, text: &str) -> std::path::PathBuf {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let found = std::fs::read_dir(files.path("lists")).into_iter().flatten().next();
-        if let Some(path) = found.map(|entry| entry.unwrap().path())
+        // Another one beside it is being written.
+        let paths = std::fs::read_dir(files.path("lists")).into_iter().flatten().map(|entry| entry.unwrap().path());
+        if let Some(path) = { paths }.find(|path| path.extension().is_some_and(|extension| extension == "json"))
             && std::fs::read_to_string(&path).is_ok_and(|content| content.contains(text))
         {
             return path;

@@ -73,7 +73,7 @@ pub use protocol::listing::{Listing, ServerInfo};
 pub use protocol::message as wire;
 pub use protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 pub use results::artifacts::ArtifactsConfig;
-pub use server::gateway::Gateway;
+pub use server::gateway::{Gateway, Opening};
 pub use server::live::Live;
 pub use server::local_client::{LocalClient, LocalError};
 pub use session::client::{Caller, Session};

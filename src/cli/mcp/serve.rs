@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -124,9 +125,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(threads);
     block_on_runtime(&mut builder, async {
-        let mut gateway = Gateway::start(config).await.context("the gateway did not start")?;
+        let opening = Gateway::begin(config).await.context(NOT_STARTED)?;
+        let live = Live::from(Arc::clone(opening.gateway()));
+        let opened = async { opening.open().await.context(NOT_STARTED).map(drop) };
         if args.dry_run {
-            report(&gateway, out)?;
+            opened.await?;
+            report(&live.now(), out)?;
             if let Some(file) = &file {
                 let flag = chain::flag(file);
                 note(&format!(
@@ -134,36 +138,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 ));
             }
         } else {
-            if std::io::stderr().is_terminal() {
-                banner(&gateway, args.transport, file.as_deref(), &mut std::io::stderr().lock())?;
-            }
-            let live = Live::from(gateway);
-            let console = open_console(&live, args).await?;
-            match args.transport {
-                Transport::Stdio => {
-                    // The streams are served on a task of their own; this one heeds signals.
-                    let (end, ended) = tokio::sync::oneshot::channel::<()>();
-                    let serving = serve_stdio(live.clone(), async move {
-                        let _ = ended.await;
-                    });
-                    tokio::pin!(serving);
-                    let served = tokio::select! {
-                        served = &mut serving => served,
-                        told = until_told(args, &live, None) => {
-                            told?;
-                            let _ = end.send(());
-                            serving.await
-                        }
-                    };
-                    served?;
-                }
-                Transport::Http => serve_http(args, &live).await?,
-            }
-            if let Some((end, serving)) = console {
-                drop(end);
-                let _ = serving.await;
-            }
-            gateway = live.now();
+            serve(args, &live, file.as_deref(), opened).await?;
+            let gateway = live.now();
             if let Some(savings) = gateway.savings() {
                 // Nobody may listen any more.
                 let _ = line(
@@ -172,9 +148,64 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 );
             }
         }
-        gateway.close().await;
+        live.now().close().await;
         Ok(Outcome::Ok)
     })
+}
+
+const NOT_STARTED: &str = "the gateway did not start";
+
+/// Serves clients until they end or this process is told to; `opened` makes the catalog.
+async fn serve(args: &Args, live: &Live, file: Option<&Path>, opened: impl Future<Output = Result<()>>) -> Result<()> {
+    let is_terminal = std::io::stderr().is_terminal();
+    if args.transport == Transport::Stdio && args.console.is_none() && !is_terminal {
+        // Only the client asks, so it is answered as soon as that can be, and the catalog is made meanwhile.
+        return serve_streams(args, live, opened).await;
+    }
+    opened.await?;
+    if is_terminal {
+        banner(&live.now(), args.transport, file, &mut std::io::stderr().lock())?;
+    }
+    let console = open_console(live, args).await?;
+    match args.transport {
+        Transport::Stdio => serve_streams(args, live, std::future::ready(Ok(()))).await?,
+        Transport::Http => serve_http(args, live).await?,
+    }
+    if let Some((end, serving)) = console {
+        drop(end);
+        let _ = serving.await;
+    }
+    Ok(())
+}
+
+/// Serves the client on standard streams, and makes the catalog with `opened`.
+async fn serve_streams(args: &Args, live: &Live, opened: impl Future<Output = Result<()>>) -> Result<()> {
+    // The streams are served on a task of their own; this one heeds signals.
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = serve_stdio(live.clone(), async move {
+        let _ = ended.await;
+    });
+    tokio::pin!(serving);
+    let (leave, left) = oneshot::channel::<()>();
+    let served = async {
+        tokio::select! {
+            served = &mut serving => Ok(served?),
+            told = until_told(args, live, None) => {
+                told?;
+                let _ = end.send(());
+                let _ = leave.send(());
+                Ok(serving.await?)
+            }
+        }
+    };
+    // That the gateway could not start is told also when the client has gone before, but who is told to end does not wait.
+    let opened = async {
+        tokio::select! {
+            opened = opened => opened,
+            Ok(()) = left => Ok(()),
+        }
+    };
+    tokio::try_join!(opened, served).map(drop)
 }
 
 /// What ends a console, and the task that serves it.

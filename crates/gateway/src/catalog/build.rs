@@ -32,21 +32,21 @@ impl Contents {
     }
 }
 
-/// The view of what the guards let through, made off the threads of the runtime: it takes a while, and may wait for a
-/// disk.
+/// The view of what the guards let through, made off the threads of the runtime, as `contents` is: both take a while, and
+/// may wait for a disk.
 ///
 /// # Errors
 /// [`GuardError`]; what was served before stays.
 pub(super) async fn vetted(
     guards: &Arc<Guards>,
     generation: u64,
-    contents: Contents,
+    contents: impl FnOnce() -> Contents + Send + 'static,
     before: Option<Arc<CatalogView>>,
     routing: &RoutingConfig,
 ) -> Result<CatalogView, GuardError> {
     let (guards, routing) = (Arc::clone(guards), routing.clone());
     let work = move || {
-        let mut view = views(&guards, generation, contents, before.as_deref(), &routing)?;
+        let mut view = views(&guards, generation, contents(), before.as_deref(), &routing)?;
         before.iter().for_each(|before| view.follow(before));
         Ok(view)
     };

@@ -5,6 +5,7 @@
 //! is served from it passes the guards as any list does, and is compared with what the upstream lists as soon as it answers;
 //! that is not done here.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
-use crate::upstream::config::UpstreamConfig;
+use crate::upstream::config::{Target, UpstreamConfig};
 use contextweaver_core::files::{make_folder, replace_private_file};
 use contextweaver_core::text::sha256_hex;
 
@@ -99,5 +100,20 @@ impl ListCache {
 /// What tells one configuration of an upstream from another. It has no values from the environment: they may be secrets, and
 /// rotate.
 fn digest_of(config: &UpstreamConfig) -> String {
-    sha256_hex(format!("{config:?}").as_bytes())
+    let UpstreamConfig { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } =
+        config;
+    let covered = |text: &String| masks.cover(text).into_owned();
+    let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
+    // Not as it is shown, without what looks like a secret: the patterns of secrets take longer to make than the rest of a start.
+    let target = match target {
+        Target::Stdio { command, args, env, confinement } => {
+            let args: Vec<String> = args.iter().map(covered).collect();
+            format!("{:?}", ("stdio", covered(command), args, names(env), confinement))
+        }
+        Target::Http { url, headers } => format!("{:?}", ("http", covered(url), names(headers))),
+        Target::Sse { url, headers } => format!("{:?}", ("sse", covered(url), names(headers))),
+        other => format!("{other:?}"),
+    };
+    let rest = (namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks);
+    sha256_hex(format!("{target} {rest:?}").as_bytes())
 }

@@ -1,6 +1,6 @@
 //! The catalog that is served now, and how it is kept fresh.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
 use super::build::{Contents, vetted};
@@ -136,6 +137,8 @@ pub(crate) struct Serving {
     /// Whether the catalog comes from a file.
     is_file: bool,
     view: ArcSwap<CatalogView>,
+    /// Set when the first view is served.
+    is_open: SetOnce<()>,
     /// Why lists could not be read when it was last tried, by the server name of their items.
     faults: Mutex<BTreeMap<String, Fault>>,
     /// Held while a view takes the place of another.
@@ -144,8 +147,59 @@ pub(crate) struct Serving {
     closing: AtomicBool,
 }
 
+/// A catalog of which it is known what the upstreams list, and which serves nothing yet.
+pub(crate) struct Opening {
+    serving: Arc<Serving>,
+    generation: u64,
+    contents: Box<dyn FnOnce() -> Contents + Send>,
+    /// The names of the servers whose lists are those of last time.
+    remembered: BTreeSet<String>,
+    must_serve: bool,
+    started: Instant,
+}
+
+impl Opening {
+    /// The catalog, of which the first view is not there yet.
+    pub(crate) fn serving(&self) -> &Arc<Serving> {
+        &self.serving
+    }
+
+    /// Makes the first view and serves it.
+    ///
+    /// # Errors
+    /// [`StartError::Guard`] and [`StartError::Empty`]; nothing is served then.
+    pub(crate) async fn open(self) -> Result<(), StartError> {
+        let Self { serving, generation, contents, remembered, must_serve, started } = self;
+        let view = vetted(&serving.guards, generation, contents, None, &serving.routing).await?;
+        let counts = view.counts();
+        if must_serve && counts.tools + counts.resources + counts.prompts == 0 {
+            return Err(StartError::Empty);
+        }
+        let view = Arc::new(view);
+        serving.view.store(Arc::clone(&view));
+        let _ = serving.is_open.set(());
+        serving.observe(&view, started);
+        if let Some(lessons) = &serving.lessons {
+            let (all, absent) = lessons.counts(&view);
+            tracing::info!(observations = all, of_tools_not_served = absent, "searches learn from calls");
+        }
+        serving.prepare_search();
+        for upstream in serving.upstreams.iter() {
+            let name = upstream.server_name();
+            if lock(&serving.faults).contains_key(name) {
+                tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
+            } else if remembered.contains(name) {
+                tokio::spawn(Serving::verify(Arc::downgrade(&serving), Arc::clone(upstream)));
+            } else if let Some(listing) = view.listings.get(name) {
+                serving.keep(upstream, Arc::clone(listing));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Serving {
-    /// Connects every upstream, side by side, and reads their lists; or serves the contents of a file. An upstream that
+    /// Connects every upstream, side by side, and reads their lists; or takes the contents of a file. An upstream that
     /// `before` has too and that does not answer now keeps what it listed there. One of which it is known what it listed
     /// last time is not waited for.
     ///
@@ -158,7 +212,7 @@ impl Serving {
         (telemetry, clients): (Arc<Telemetry>, Arc<Clients>),
         of_file: Option<Contents>,
         before: Option<&Self>,
-    ) -> Result<Arc<Self>, StartError> {
+    ) -> Result<Opening, StartError> {
         let started = Instant::now();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
         let keeps = config.guards.access == Access::Full;
@@ -168,21 +222,18 @@ impl Serving {
         };
         let list_cache = config.startup.list_cache.clone().map(|folder| Arc::new(ListCache::new(folder)));
         // Another configuration takes the place of one that serves only when all is known to work.
-        let remembered = match &list_cache {
+        let last_time = match &list_cache {
             Some(cache) if before.is_none() && of_file.is_none() => recall(config, cache, &upstreams),
             _ => BTreeMap::new(),
         };
-        let is_waited_for = |upstream: &&Arc<Upstream>| !remembered.contains_key(upstream.server_name());
+        let remembered = last_time.keys().cloned().collect();
+        let is_waited_for = |upstream: &&Arc<Upstream>| !last_time.contains_key(upstream.server_name());
         let listed = list_all(upstreams.iter().filter(is_waited_for), timeout).await;
         let faults = faults_of(&listed);
-        let absent: Vec<Weak<Upstream>> = upstreams
-            .iter()
-            .filter(|upstream| faults.contains_key(upstream.server_name()))
-            .map(Arc::downgrade)
-            .collect();
         let is_file = of_file.is_some();
-        let contents = match of_file {
-            Some(contents) => contents,
+        let must_serve = config.startup.fail_on_empty_catalog;
+        let contents: Box<dyn FnOnce() -> Contents + Send> = match of_file {
+            Some(contents) => Box::new(|| contents),
             None => {
                 let kept = before.map(|before| before.listings_of(&upstreams)).unwrap_or_default();
                 check_start(config, &listed, &kept)?;
@@ -190,16 +241,14 @@ impl Serving {
                     let listing = listing.ok().map(Arc::new).or_else(|| kept.get(&name).cloned())?;
                     Some((name, listing))
                 });
-                let last_time = remembered.iter().map(|(name, listing)| (name.clone(), Arc::clone(listing)));
-                Contents::of(listings.chain(last_time).collect())
+                let listings: BTreeMap<_, _> = listings.chain(last_time).collect();
+                if must_serve && listings.values().all(|listing| listing.is_empty()) {
+                    return Err(StartError::Empty);
+                }
+                Box::new(|| Contents::of(listings))
             }
         };
         let generation = before.map_or(1, |before| before.view().generation + 1);
-        let view = vetted(&guards, generation, contents, None, &config.routing).await?;
-        let counts = view.counts();
-        if config.startup.fail_on_empty_catalog && counts.tools + counts.resources + counts.prompts == 0 {
-            return Err(StartError::Empty);
-        }
         let serving = Arc::new(Self {
             upstreams,
             guards,
@@ -213,29 +262,18 @@ impl Serving {
             timeout,
             list_cache,
             is_file,
-            view: ArcSwap::from_pointee(view),
+            view: ArcSwap::from_pointee(CatalogView::nothing(0)),
+            is_open: SetOnce::new(),
             faults: Mutex::new(faults),
             refreshing: tokio::sync::Mutex::default(),
             closing: AtomicBool::new(false),
         });
-        serving.observe(&serving.view(), started);
-        if let Some(lessons) = &serving.lessons {
-            let (all, absent) = lessons.counts(&serving.view());
-            tracing::info!(observations = all, of_tools_not_served = absent, "searches learn from calls");
-        }
-        serving.prepare_search();
-        for upstream in absent {
-            tokio::spawn(Upstream::revive(upstream));
-        }
-        let view = serving.view();
-        for upstream in serving.upstreams.iter() {
-            match (remembered.get(upstream.server_name()), view.listings.get(upstream.server_name())) {
-                (Some(_), _) => drop(tokio::spawn(Self::verify(Arc::downgrade(&serving), Arc::clone(upstream)))),
-                (None, Some(listing)) => serving.keep(upstream, Arc::clone(listing)),
-                (None, None) => {}
-            }
-        }
-        Ok(serving)
+        Ok(Opening { serving, generation, contents, remembered, must_serve, started })
+    }
+
+    /// Ends when the first view is served, at once from then on.
+    pub(crate) async fn opened(&self) {
+        self.is_open.wait().await;
     }
 
     /// Keeps in the background what an upstream lists, for the next start.
@@ -421,7 +459,8 @@ impl Serving {
         started: Instant,
     ) -> Result<(), GuardError> {
         let before = Some(self.view());
-        let view = vetted(&self.guards, generation, Contents::of(listings), before, &self.routing).await?;
+        let contents = || Contents::of(listings);
+        let view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
         self.observe(&view, started);
         self.view.store(Arc::new(view));
         self.prepare_search();

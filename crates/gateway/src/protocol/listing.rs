@@ -33,6 +33,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Whether neither a tool nor a resource nor a prompt is listed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.resources.is_empty() && self.prompts.is_empty()
+    }
+
     /// Whether the same is listed, byte by byte and in the same order.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self { tools, resources, templates, prompts } = self;

@@ -97,6 +97,14 @@ impl Dispatcher {
     }
 
     async fn route(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let needs_catalog = match method {
+            "initialize" | "server/discover" => !self.passthrough.is_introduced_without_catalog(),
+            "ping" | "logging/setLevel" => false,
+            _ => true,
+        };
+        if needs_catalog {
+            self.serving.opened().await;
+        }
         match method {
             "initialize" => self.initialize(caller, params),
             "server/discover" if caller.is_modern() => Ok(self.discover()),

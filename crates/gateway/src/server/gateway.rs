@@ -12,7 +12,7 @@ use super::passthrough::Passthrough;
 use crate::catalog::answers::Answered;
 use crate::catalog::follow::{follow, watch_pins};
 use crate::catalog::from_file::FileCatalog;
-use crate::catalog::serving::{Serving, StartError, UpstreamReport};
+use crate::catalog::serving::{self, Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
 use crate::guard::desk::Desk;
@@ -36,7 +36,7 @@ use crate::tools::calls::Calls;
 use crate::tools::own_tools::OwnTools;
 use crate::tools::questions::QuestionRules;
 use crate::upstream::breaker::CircuitState;
-use crate::upstream::mailbox::EventSender;
+use crate::upstream::mailbox::{EventSender, Events};
 use crate::upstream::registry::Upstreams;
 
 /// How long upstreams have to end, and events to be written.
@@ -69,18 +69,63 @@ struct Kept {
     following: Arc<ArcSwap<Weak<Serving>>>,
 }
 
+/// A gateway that knows what its upstreams list, and makes its catalog of that.
+///
+/// It introduces itself to clients; what else they ask waits until [`Opening::open`] has ended. When that fails nobody is
+/// answered, and the gateway is to be dropped.
+pub struct Opening {
+    gateway: Arc<Gateway>,
+    catalog: serving::Opening,
+    /// What upstreams say unasked, where nobody acts on it yet.
+    events: Option<Events>,
+}
+
+impl Opening {
+    /// The gateway, to serve clients with meanwhile.
+    #[must_use]
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// Makes the catalog and serves it. The gateway that clients are served by is returned.
+    ///
+    /// # Errors
+    /// [`StartError::Guard`] and [`StartError::Empty`].
+    pub async fn open(self) -> Result<Arc<Gateway>, StartError> {
+        let Self { gateway, catalog, events } = self;
+        catalog.open().await?;
+        let serving = Arc::downgrade(&gateway.serving);
+        gateway.kept.following.store(Arc::new(serving.clone()));
+        if let Some(events) = events {
+            tokio::spawn(follow(Arc::clone(&gateway.kept.following), events));
+        }
+        if gateway.serving.shares_pins() {
+            tokio::spawn(watch_pins(serving));
+        }
+        Ok(gateway)
+    }
+}
+
 impl Gateway {
-    /// Connects every upstream, side by side, and reads their lists.
+    /// Connects every upstream, side by side, reads their lists and makes the catalog.
     ///
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        Self::begin(config).await?.open().await
+    }
+
+    /// Connects every upstream, side by side, and reads their lists; the catalog is made by what is returned.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn begin(config: GatewayConfig) -> Result<Opening, StartError> {
         let artifacts = Artifacts::open(&config.artifacts)?;
-        Self::start_on(config, artifacts).await
+        Self::begin_on(config, artifacts).await
     }
 
     /// The same with a store that is open.
-    pub(super) async fn start_on(config: GatewayConfig, artifacts: Artifacts) -> Result<Arc<Self>, StartError> {
+    pub(super) async fn begin_on(config: GatewayConfig, artifacts: Artifacts) -> Result<Opening, StartError> {
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
         };
@@ -91,7 +136,6 @@ impl Gateway {
         let telemetry = Telemetry::new(diagnostics, config.audit.as_ref().map(audit).transpose()?);
         let telemetry = Arc::new(telemetry.exporting(config.otlp.as_ref()).map_err(StartError::Otlp)?);
         let (sender, events) = EventSender::channel();
-        let following = Arc::new(ArcSwap::from_pointee(Weak::new()));
         let kept = Kept {
             artifacts,
             telemetry,
@@ -99,11 +143,9 @@ impl Gateway {
             histories: Arc::new(Histories::new(config.http.sessions_memory)),
             subscriptions: Arc::default(),
             events: sender,
-            following: Arc::clone(&following),
+            following: Arc::new(ArcSwap::from_pointee(Weak::new())),
         };
-        let gateway = Self::start_with(config, kept, None).await?;
-        tokio::spawn(follow(following, events));
-        Ok(gateway)
+        Self::begin_with(config, kept, Some(events), None).await
     }
 
     /// Starts a gateway that goes on with what `before` has, as far as the configuration has not changed it. The fields of
@@ -136,15 +178,16 @@ impl Gateway {
         config.otlp.clone_from(&old.otlp);
         config.http.listen = old.http.listen;
         config.http.sessions_memory = old.http.sessions_memory;
-        let next = Self::start_with(config, before.kept.clone(), Some(before)).await?;
+        let next = Self::begin_with(config, before.kept.clone(), None, Some(before)).await?.open().await?;
         Ok((next, stays))
     }
 
-    async fn start_with(
+    async fn begin_with(
         config: GatewayConfig,
         kept: Kept,
+        events: Option<Events>,
         before: Option<&Arc<Self>>,
-    ) -> Result<Arc<Self>, StartError> {
+    ) -> Result<Opening, StartError> {
         let passes = config.mode == Mode::Passthrough;
         let (of_file, answering, answered) = match config.catalog.as_ref().map(FileCatalog::load).transpose()? {
             Some(FileCatalog { contents, upstreams, answered }) => (Some(contents), upstreams, answered),
@@ -156,7 +199,7 @@ impl Gateway {
         let guards = Guards::after(config.guards.clone(), config.tolerant_args, guards).map_err(GuardError::from)?;
         let guards = Arc::new(guards);
         let Kept { artifacts, telemetry, clients, histories, subscriptions, .. } = kept.clone();
-        let serving = Serving::start(
+        let catalog = Serving::start(
             &config,
             Arc::clone(&upstreams),
             Arc::clone(&guards),
@@ -165,10 +208,7 @@ impl Gateway {
             before.map(|before| &*before.serving),
         )
         .await?;
-        kept.following.store(Arc::new(Arc::downgrade(&serving)));
-        if serving.shares_pins() {
-            tokio::spawn(watch_pins(Arc::downgrade(&serving)));
-        }
+        let serving = Arc::clone(catalog.serving());
         let questions =
             QuestionRules::new(config.mode, upstreams.only().is_some(), *guards.sanitize(), config.firewall.secrets);
         let dispatcher = Dispatcher {
@@ -211,7 +251,13 @@ impl Gateway {
                 subscriptions,
             },
         };
-        Ok(Arc::new(Self { config, answered, upstreams, serving, telemetry, clients, dispatcher, kept }))
+        let gateway = Arc::new(Self { config, answered, upstreams, serving, telemetry, clients, dispatcher, kept });
+        Ok(Opening { gateway, catalog, events })
+    }
+
+    /// Ends when the catalog is served, at once from then on.
+    pub(crate) async fn opened(&self) {
+        self.serving.opened().await;
     }
 
     /// Answers a request of a client.
@@ -356,6 +402,48 @@ impl Gateway {
         };
         if tokio::time::timeout(CLOSING, closing).await.is_err() {
             tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams or events that did not end in time are left");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{CatalogFile, ClientInfo};
+
+    fn of_file(folder: &std::path::Path, tools: &Value) -> GatewayConfig {
+        let path = folder.join("tools.json");
+        std::fs::write(&path, json!({"server": "mail", "tools": tools}).to_string()).unwrap();
+        GatewayConfig { catalog: Some(CatalogFile::from(path)), ..GatewayConfig::default() }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_greeted_before_the_catalog_is_made_and_shown_it_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = json!([{"name": "send", "description": "Sends a mail."}]);
+        for mode in [Mode::Gateway, Mode::Proxy] {
+            let opening = Gateway::begin(GatewayConfig { mode, ..of_file(folder.path(), &tools) }).await.unwrap();
+            let gateway = Arc::clone(opening.gateway());
+            let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(16).0);
+            let ask = |method: &'static str, params: Value| {
+                let (gateway, caller) = (Arc::clone(&gateway), caller.clone());
+                tokio::spawn(async move { gateway.answer(&caller, method, Some(&Raw::of(&params))).await })
+            };
+            let hello = ask("initialize", json!({"protocolVersion": "2025-06-18"}));
+            let list = ask("tools/list", json!({}));
+            let ping = ask("ping", json!({}));
+            ping.await.unwrap().unwrap();
+            // What a proxy declares depends on its catalog.
+            assert_eq!((hello.is_finished(), list.is_finished()), (mode == Mode::Gateway, false));
+            assert_eq!(gateway.catalog().counts().tools, 0);
+            opening.open().await.unwrap();
+            assert!(hello.await.unwrap().unwrap().read::<Value>().unwrap()["serverInfo"].is_object());
+            let listed = list.await.unwrap().unwrap().read::<Value>().unwrap();
+            assert!(!listed["tools"].as_array().unwrap().is_empty());
+            assert_eq!(gateway.catalog().counts().tools, 1);
         }
     }
 }

@@ -43,6 +43,7 @@ impl Live {
     /// [`StartError`]; that of now stays.
     pub async fn replace(&self, config: GatewayConfig) -> Result<Vec<&'static str>, StartError> {
         let before = self.now();
+        before.opened().await;
         let (next, kept) = Gateway::start_after(&before, config).await?;
         self.0.store(Arc::clone(&next));
         next.tell_of_changes();

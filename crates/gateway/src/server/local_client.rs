@@ -55,7 +55,7 @@ impl LocalClient {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Figures that are taken of a gateway must not depend on a key.
         let artifacts = Artifacts::open(&config.artifacts).map_err(StartError::from)?.without_key();
-        let gateway = runtime.block_on(Gateway::start_on(config, artifacts))?;
+        let gateway = runtime.block_on(async { Gateway::begin_on(config, artifacts).await?.open().await })?;
         let session = Session::new("local");
         gateway.enter(&session);
         let client = Self { runtime, gateway, session };

@@ -487,6 +487,11 @@ impl Passthrough {
         self.upstreams.only()?.introduced()?.instructions
     }
 
+    /// Whether [`Passthrough::capabilities`] are the same whatever the catalog holds.
+    pub(super) fn is_introduced_without_catalog(&self) -> bool {
+        self.mode == Mode::Gateway || self.upstreams.only().is_some_and(|upstream| upstream.introduced().is_some())
+    }
+
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {

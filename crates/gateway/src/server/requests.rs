@@ -97,6 +97,7 @@ impl Drop for Listening<'_> {
 
 /// Serves a stream of changes until `closing` ends.
 async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: impl Future<Output = ()>) -> Outcome {
+    gateway.opened().await;
     let passthrough = &gateway.dispatcher().passthrough;
     let filter = Filter::read(asked.params)?.supported_by(&passthrough.capabilities());
     let filter = filter.permitted(|uri| passthrough.may_hear_of(caller, uri));
