@@ -1,4 +1,5 @@
-"""A sink of OTLP over HTTP, and a client of a gateway that sends to it; what came is read with the published messages.
+"""A sink of OTLP over HTTP, and clients of a gateway and of the engines over HTTP that send to it; what came is read with the published
+messages.
 
     sink.py CONTEXTWEAVER SERVER FOLDER
 
@@ -6,9 +7,11 @@ Exit code: 0 all is as expected, 1 something is not.
 """
 
 import json
+import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -77,7 +80,46 @@ def attributes(pairs):
     return {pair.key: pair.value.string_value for pair in pairs}
 
 
+def questions(contextweaver, folder):
+    """`contextweaver serve` sends a span of each question, in the trace of who asked, and the metrics."""
+    address, came = sink()
+    section = {"otlp": {"endpoint": address, "headers": {"x-key": "${env:KEY}"}, "service_name": "engines"}}
+    (Path(folder) / "otlp.yaml").write_text(json.dumps(section))
+    process = subprocess.Popen(
+        [contextweaver, "serve", "--listen", "127.0.0.1:0", "--otlp", "otlp.yaml"], stderr=subprocess.PIPE, text=True, cwd=folder,
+        env={"KEY": "s3cret", "PATH": "/usr/bin:/bin"})
+    try:
+        url = process.stderr.readline().removeprefix("listening at ").strip()
+        headers = {"content-type": "application/json", "traceparent": f"00-{TRACE}-{PARENT}-01"}
+        body = json.dumps({"text": ["of nobody else"]}).encode()
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/count", body, headers), timeout=30) as answer:
+            assert answer.status == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(30)
+    assert code == 0, code
+    [message] = came["/v1/traces"]
+    [resource] = message.resource_spans
+    assert attributes(resource.resource.attributes)["service.name"] == "engines"
+    [span] = resource.scope_spans[0].spans
+    assert (span.name, span.kind) == ("POST /v1/count", Span.SPAN_KIND_SERVER), span
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT), span
+    numbers = {pair.key: pair.value.int_value for pair in span.attributes}
+    assert numbers["http.response.status_code"] == 200, numbers
+    assert b"of nobody else" not in message.SerializeToString()
+    [metric] = [
+        metric
+        for message in came["/v1/metrics"]
+        for metric in message.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "http.server.request.duration"
+    ]
+    [point] = metric.histogram.data_points
+    assert point.count == sum(point.bucket_counts) == 1 and point.sum > 0, point
+    assert attributes(point.attributes)["http.route"] == "/v1/count", point
+
+
 def main(contextweaver, server, folder):
+    questions(contextweaver, folder)
     address, came = sink()
     config = {
         "mode": "proxy",

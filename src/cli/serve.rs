@@ -13,7 +13,7 @@ use super::session::context_config;
 use super::source::{CatalogSource, read_config};
 use super::{Outcome, feedback, models, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
-use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig};
+use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig, OtlpConfig};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Router, RoutingConfig};
 
@@ -51,6 +51,10 @@ pub(super) struct Args {
     /// Bytes of a request, at most
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     body_limit: usize,
+    /// Send a span of each question, and metrics, to the collector of OpenTelemetry that this file names: the section `otlp` of a
+    /// gateway's configuration
+    #[arg(long, value_name = "FILE")]
+    otlp: Option<PathBuf>,
     #[command(flatten)]
     http: HttpArgs,
 }
@@ -111,8 +115,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     if http.body_limit == 0 {
         bail!("--body-limit must be more than 0");
     }
+    let otlp = args.otlp.as_deref().map(OtlpConfig::load).transpose().context("--otlp")?;
     block_on_runtime(&mut tokio::runtime::Builder::new_multi_thread(), async {
-        let server = ApiServer::bind(Arc::new(Interface(engines)), http).await?;
+        let mut server = ApiServer::bind(Arc::new(Interface(engines)), http).await?;
+        if let Some(otlp) = &otlp {
+            server = server.exporting(otlp).context("--otlp")?;
+        }
         let ended = signalled()?;
         // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
         writeln!(std::io::stderr(), "listening at http://{}", server.address()?)?;

@@ -667,6 +667,21 @@ fn help_names_the_address_that_is_listened_at() {
     assert!(said.contains(named.unwrap()), "the help says {named:?}: {said}");
 }
 
+#[test]
+fn a_collector_that_cannot_be_used_is_named_before_anything_is_served() {
+    let files = Files::new();
+    files.write("wrong.yaml", "{otlp: {endpoint: here}}");
+    files.write("more.yaml", "{otlp: {endpoint: 'http://127.0.0.1:1'}, mode: proxy}");
+    for (file, reason) in [
+        ("none.yaml", "none.yaml: No such file or directory"),
+        ("wrong.yaml", "wrong.yaml: otlp.endpoint: must be the address of a collector, such as http://127.0.0.1:4318"),
+        ("more.yaml", "unknown field `mode`"),
+    ] {
+        let run = files.run(&["serve", "--otlp", file]);
+        assert!(run.code == 2 && run.stderr.contains("--otlp") && run.stderr.contains(reason), "{}", run.shown());
+    }
+}
+
 /// A Python file is read by `fastmcp inspect`; scripts/python-recipes compares what the real one writes.
 #[cfg(unix)]
 #[test]

@@ -932,6 +932,30 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
 }
 
 #[test]
+#[cfg(unix)]
+fn the_token_of_a_console_goes_into_a_file_of_its_own_or_the_gateway_does_not_start() {
+    let files = Files::new();
+    files.write("shop.json", SHOP);
+    files.write("of-another", "as it was");
+    std::os::unix::fs::symlink(files.path("of-another"), files.path("link")).unwrap();
+    let serve = |rest: &[&str]| files.run(&[&["mcp", "serve", "--catalog", "shop.json"], rest].concat());
+    let run = |file| serve(&["--console", "127.0.0.1:0", "--console-token-file", file]).shown();
+    let alone = serve(&["--console-token-file", "token"]);
+    assert!(alone.code == 2 && alone.stderr.contains("--console <ADDRESS:PORT>"), "{}", alone.stderr);
+    insta::assert_snapshot!([run("link"), run("no/token")].join("\n"), @r"
+    exit 2
+    error: --console-token-file
+      caused by: link: not written: what is there is no regular file; name another file
+
+    exit 2
+    error: --console-token-file
+      caused by: no/token: not written: No such file or directory (os error 2)
+    ");
+    assert_eq!(std::fs::read_to_string(files.path("of-another")).unwrap(), "as it was");
+    assert_eq!(files.names(), ["link", "of-another", "shop.json"]);
+}
+
+#[test]
 fn a_script_answers_what_waits_at_the_console() {
     use std::io::{BufRead, BufReader, Write};
 
@@ -941,14 +965,21 @@ fn a_script_answers_what_waits_at_the_console() {
     let config = "{catalog: shop.json, answers: answers.json, audit: {file: audit.jsonl}, \
                   policy: {rules: [{action: require_approval, tool: price, reason: it is asked for}]}}";
     files.write("gateway.yaml", config);
-    let mut child = files.start(&["mcp", "serve", "--console", "127.0.0.1:0"]);
+    // That of an earlier start.
+    files.write("token", "0000");
+    let mut child = files.start(&["mcp", "serve", "--console", "127.0.0.1:0", "--console-token-file", "token"]);
     let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
     let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut child = Running(child);
     let printed = log.find_map(|line| Some(line.unwrap().strip_prefix("console at ")?.to_owned())).unwrap();
     let draining = std::thread::spawn(move || log.for_each(drop));
     let (url, token) = printed.split_once("/#token=").unwrap();
-    files.write("token", format!("{token}\n"));
+    assert_eq!(std::fs::read_to_string(files.path("token")).unwrap(), format!("{token}\n"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(files.path("token")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
     files.write("other", "0".repeat(token.len()));
     let run = |arguments: &[&str]| {
         let console = ["--url", url, "--token-file", "token"];

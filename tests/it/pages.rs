@@ -265,6 +265,7 @@ fn what_pages_say_is_what_happens() {
     README.md: blocks run 4, outputs compared 1
         not run: it compiles.
         not run: scripts/package-test does, in empty environments.
+        not run: scripts/image-test does, where there is nothing but a container runtime.
         not run: it starts your servers and changes the files of your clients.
         not run: scripts/http-test asks a server.
     docs/ci.md: blocks run 3, outputs compared 0
@@ -296,7 +297,7 @@ fn what_pages_say_is_what_happens() {
         not run: it goes on until it is ended.
         not run: it needs the audit log of a gateway.
         not run: it serves until it is ended.
-        not run: it needs a gateway with a console.
+        not run: it serves until it is ended, and the others need it.
         not run: it compiles.
     docs/http.md: blocks run 0, outputs compared 0
         not run: scripts/http-test asks a server.
@@ -305,7 +306,8 @@ fn what_pages_say_is_what_happens() {
     docs/install.md: blocks run 0, outputs compared 1
         not run: there is no release yet.
         not run: it compiles.
-        not run: it needs a container runtime.
+        not run: scripts/image-test does, with stand-ins for podman and for the base images.
+        not run: scripts/image-test does.
         not run: nothing is published yet.
     docs/memory.md: blocks run 3, outputs compared 5
         not run: it needs a service.

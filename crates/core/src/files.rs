@@ -41,6 +41,20 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError>
     replace(path, Readers::Owner, |out| out.write_all(bytes))
 }
 
+/// As [`replace_private_file`], for a secret: it goes through no link, and into nothing but a regular file, since what is in the way
+/// may have been put there by somebody who waits for it.
+///
+/// # Errors
+/// As [`replace_file`]; and something is there that is no regular file.
+pub fn replace_secret_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let replaced = match fs::symlink_metadata(path) {
+        Ok(data) if !data.is_file() => Err(io::Error::other("what is there is no regular file; name another file")),
+        // A link that is put there from now on is itself replaced.
+        _ => rename_into(folder_of(path), path, Readers::Owner, |out| out.write_all(bytes)),
+    };
+    replaced.map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
 /// As [`replace_file`], with what `write` writes: for files that need not be in memory as a whole.
 ///
 /// # Errors
@@ -85,13 +99,17 @@ fn replace(
         Ok(_) => (fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), false),
         Err(_) => (path.to_owned(), false),
     };
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let result = if special {
         fs::File::options().write(true).open(&path).and_then(|file| buffered(file, write)).map(drop)
     } else {
-        rename_into(folder, &path, readers, write)
+        rename_into(folder_of(&path), &path, readers, write)
     };
     result.map_err(|source| WriteError { path: path.clone(), source })
+}
+
+/// The folder that `path` is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes a temporary file in `folder` and renames it to `path`, which must be on the same file system.
@@ -224,6 +242,42 @@ mod tests {
         replace_private_file(&full, b"x").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([root.path().join("a"), folder, empty, full].map(|path| mode(&path)), [0o700, 0o700, 0o600, 0o600]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_secret_goes_into_a_regular_file_alone_and_through_no_link() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("old"), "of everyone").unwrap();
+        fs::set_permissions(at("old"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::hard_link(at("old"), at("other name")).unwrap();
+        for name in ["new", "old"] {
+            replace_secret_file(&at(name), b"secret").unwrap();
+            assert_eq!(fs::read(at(name)).unwrap(), b"secret");
+            assert_eq!(fs::metadata(at(name)).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::read(at("other name")).unwrap(), b"of everyone");
+        fs::write(at("target"), "as it was").unwrap();
+        symlink(at("target"), at("link")).unwrap();
+        symlink(at("nowhere"), at("dangling")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for name in ["link", "dangling", "folder", "socket"] {
+            let error = replace_secret_file(&at(name), b"secret").unwrap_err().to_string();
+            assert!(
+                error.ends_with(&format!("/{name}: not written: what is there is no regular file; name another file")),
+                "{error}"
+            );
+        }
+        drop(listener);
+        assert_eq!(fs::read(at("target")).unwrap(), b"as it was");
+        assert!(at("link").is_symlink() && !at("nowhere").exists());
+        assert!(replace_secret_file(&at("no/such"), b"secret").is_err());
+        let mut left: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["dangling", "folder", "link", "new", "old", "other name", "socket", "target"]);
     }
 
     #[test]

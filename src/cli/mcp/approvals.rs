@@ -60,7 +60,7 @@ struct Console {
     /// The address of the console, as `mcp serve --console` takes or prints it, without the token
     #[arg(long, value_name = "URL")]
     url: String,
-    /// A file with the token, which stands behind `#token=` in that address
+    /// A file with the token: that of `mcp serve --console-token-file`, or what stands behind `#token=` in the printed address
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// How long the console has to answer

@@ -15,6 +15,7 @@ use super::chain;
 use crate::cli::http::{HttpArgs, Signal, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, note};
+use contextweaver_core::files::replace_secret_file;
 use contextweaver_gateway::{
     Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,
     Share, Target, grouped, serve_stdio,
@@ -57,6 +58,9 @@ pub(in crate::cli) struct Args {
     /// Let the console listen at an address that other machines reach; put TLS in front
     #[arg(long, requires = "console")]
     console_remote: bool,
+    /// Write the console's token to this file, which only its owner can read, for `mcp approvals`
+    #[arg(long, value_name = "FILE", requires = "console")]
+    console_token_file: Option<PathBuf>,
     /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
@@ -216,6 +220,10 @@ async fn open_console(live: &Live, args: &Args) -> Result<Option<Console>> {
     let Some(listen) = args.console else { return Ok(None) };
     let config = ConsoleConfig { listen, remote: args.console_remote };
     let server = ConsoleServer::bind(live.clone(), config).await.context("--console")?;
+    if let Some(path) = &args.console_token_file {
+        replace_secret_file(path, format!("{}\n", server.token()).as_bytes()).context("--console-token-file")?;
+    }
+    // Whoever reads this line finds the file written.
     writeln!(std::io::stderr(), "console at {}", server.url()?)?;
     let (end, ended) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async {

@@ -300,6 +300,34 @@ impl Default for GatewayConfig {
     }
 }
 
+/// A file with the section `otlp` of a configuration and nothing else.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtlpFile {
+    otlp: OtlpSection,
+}
+
+impl OtlpConfig {
+    /// Reads and checks a file that has the section `otlp` of a [`GatewayConfig`], and nothing else.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first problem.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let of_file = |reason| ConfigError::Read { path: path.to_owned(), reason };
+        Self::parse(&std::fs::read_to_string(path).map_err(of_file)?, &|name| std::env::var(name).ok())
+            .map_err(|error| error.of_file(path))
+    }
+
+    /// As [`Self::load`], of a text; `environment` gives the values of `${env:NAME}`.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let file: OtlpFile = yaml::read(text).map_err(|reason| ConfigError::Parse { path: PathBuf::new(), reason })?;
+        Ok(file.otlp.checked(environment)?)
+    }
+}
+
 impl GatewayConfig {
     /// Reads and checks a file.
     ///

@@ -76,7 +76,8 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    fn add(&mut self, duration: Duration) {
+    /// Counts one more.
+    pub(crate) fn add(&mut self, duration: Duration) {
         let bucket = BUCKETS.partition_point(|bound| u128::from(*bound) < duration.as_micros());
         self.sum += duration;
         if let Some(count) = self.counts.get_mut(bucket) {
@@ -87,6 +88,11 @@ impl Durations {
     /// How many there were.
     pub(crate) fn count(&self) -> u64 {
         self.counts.iter().sum()
+    }
+
+    /// How long all took together.
+    pub(crate) fn sum(&self) -> Duration {
+        self.sum
     }
 
     /// The mean, in milliseconds; 0 of none.

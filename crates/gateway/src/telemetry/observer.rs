@@ -142,7 +142,7 @@ impl Telemetry {
     /// # Errors
     /// A thread or a client cannot be made.
     pub(crate) fn exporting(mut self, config: Option<&OtlpConfig>) -> io::Result<Self> {
-        self.otlp = config.map(|config| Otlp::start(config, &self.metrics)).transpose()?;
+        self.otlp = config.map(|config| Otlp::start(config, Arc::<Metrics>::downgrade(&self.metrics))).transpose()?;
         Ok(self)
     }
 

@@ -19,8 +19,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 
-use super::metrics::Metrics;
-use super::otlp_form::{Attributes, Exported, Resource, Span, SpanKind, metrics, traces};
+use super::otlp_form::{Attributes, Counted, Exported, Resource, Said, Span, SpanKind, metrics, traces};
 use super::run::Run;
 use crate::common::settings::{FieldError, duration, expand};
 use crate::protocol::trace_context::TraceContext;
@@ -192,10 +191,10 @@ impl Otlp {
     ///
     /// # Errors
     /// A thread or a client cannot be made.
-    pub(crate) fn start(config: &OtlpConfig, counted: &Arc<Metrics>) -> io::Result<Self> {
+    pub(crate) fn start(config: &OtlpConfig, counted: Weak<dyn Counted>) -> io::Result<Self> {
         let (notes, queue) = mpsc::channel(QUEUE);
         let counts = Arc::new(Counts::default());
-        let sending = Sending::new(config, Arc::downgrade(counted), Arc::clone(&counts))?;
+        let sending = Sending::new(config, counted, Arc::clone(&counts))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("otlp".to_owned()).spawn(move || runtime.block_on(sending.run(queue)))?;
         let run = Run::new(OffsetDateTime::now_utc);
@@ -291,7 +290,12 @@ impl OpenSpan<'_> {
 
     /// Adds an attribute.
     pub(crate) fn set(&mut self, key: &'static str, value: &str) {
-        self.attributes.push((key, value.chars().take(LONGEST_NAME).collect()));
+        self.attributes.push((key, Said::Text(value.chars().take(LONGEST_NAME).collect())));
+    }
+
+    /// Adds an attribute that is a number.
+    pub(crate) fn set_number(&mut self, key: &'static str, value: u64) {
+        self.attributes.push((key, Said::Number(value)));
     }
 
     /// Says how it failed, in a word.
@@ -333,7 +337,7 @@ struct Sending {
     resource: Resource,
     /// How often metrics are sent; `None` when they are not.
     interval: Option<Duration>,
-    metrics: Weak<Metrics>,
+    metrics: Weak<dyn Counted>,
     counts: Arc<Counts>,
     start: Duration,
     /// Whether the log says already that the collector cannot be reached.
@@ -341,7 +345,7 @@ struct Sending {
 }
 
 impl Sending {
-    fn new(config: &OtlpConfig, metrics: Weak<Metrics>, counts: Arc<Counts>) -> io::Result<Self> {
+    fn new(config: &OtlpConfig, metrics: Weak<dyn Counted>, counts: Arc<Counts>) -> io::Result<Self> {
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {
             let name = HeaderName::try_from(name.as_str()).map_err(io::Error::other)?;
@@ -419,7 +423,7 @@ impl Sending {
             due = None;
             if let (true, Some(_), Some(counted)) = (count_now, self.interval, self.metrics.upgrade()) {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let body = metrics(&self.resource, &counted, self.counts.now(), self.start, now);
+                let body = metrics(&self.resource, &*counted, self.counts.now(), self.start, now);
                 self.send("/v1/metrics", &body).await;
             }
             if let Some(done) = waiting {

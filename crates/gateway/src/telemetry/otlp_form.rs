@@ -1,5 +1,6 @@
 //! Spans and metrics as messages of OTLP (`opentelemetry.proto.collector.*.v1`).
 
+use std::fmt;
 use std::time::Duration;
 
 use super::metrics::{BUCKETS, Durations, Metrics};
@@ -17,8 +18,37 @@ pub(crate) enum SpanKind {
     Client = 3,
 }
 
+/// What an attribute says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// In words.
+    Text(String),
+    /// A whole number, where the conventions want one.
+    Number(u64),
+}
+
+impl From<&str> for Said {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
 /// The attributes of a span or of a series.
-pub(crate) type Attributes = Vec<(&'static str, String)>;
+pub(crate) type Attributes = Vec<(&'static str, Said)>;
+
+/// What is counted, as a collector gets it.
+pub(crate) trait Counted: fmt::Debug + Send + Sync {
+    /// Writes every series.
+    fn write(&self, into: &mut SeriesWriter<'_>);
+}
+
+/// Where series are written to.
+#[derive(Debug)]
+pub(crate) struct SeriesWriter<'m> {
+    scoped: &'m mut Message,
+    /// When counting began, and now, in nanoseconds since 1970.
+    times: (u64, u64),
+}
 
 /// A span that has ended.
 #[derive(Debug, Clone)]
@@ -54,10 +84,13 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn attribute(into: &mut Message, field: u32, key: &str, value: &str) {
+fn attribute(into: &mut Message, field: u32, key: &str, value: &Said) {
     into.message(field, |pair| {
         pair.bytes_of(1, key.as_bytes());
-        pair.message(2, |any| any.whole(1, value.as_bytes()));
+        pair.message(2, |any| match value {
+            Said::Text(text) => any.whole(1, text.as_bytes()),
+            Said::Number(number) => any.number(3, *number),
+        });
     });
 }
 
@@ -71,7 +104,7 @@ fn scope(into: &mut Message) {
 fn resource(into: &mut Message, resource: &Resource) {
     into.message(1, |message| {
         for (key, value) in &resource.attributes {
-            attribute(message, 1, key, value);
+            attribute(message, 1, key, &Said::from(value.as_str()));
         }
     });
 }
@@ -109,111 +142,112 @@ fn write_span(message: &mut Message, span: &Span) {
 }
 
 /// An `ExportMetricsServiceRequest` of everything counted since `start`.
-pub(super) fn metrics(of: &Resource, metrics: &Metrics, exported: Exported, start: Duration, now: Duration) -> Vec<u8> {
-    let times = (nanos(start), nanos(now));
+pub(super) fn metrics(
+    of: &Resource,
+    counted: &dyn Counted,
+    exported: Exported,
+    start: Duration,
+    now: Duration,
+) -> Vec<u8> {
     let mut request = Message::default();
     request.message(1, |all| {
         resource(all, of);
         all.message(2, |scoped| {
             scope(scoped);
-            let method = |method: &str| ("mcp.method.name", method.to_owned());
-            let durations: Vec<_> =
-                metrics.durations().into_iter().map(|(name, durations)| (vec![method(name)], durations)).collect();
-            let name = "mcp.server.operation.duration";
-            histogram(scoped, name, "Time to the answer, by method.", times, &durations);
-            let requests = metrics.requests().into_iter().map(|((name, ending), count)| {
-                (vec![method(name), ("contextweaver.outcome", ending.label().to_owned())], count)
-            });
-            let name = "contextweaver.requests";
-            sum(scoped, name, "{request}", "Requests by method and outcome.", times, &requests.collect::<Vec<_>>());
-            let series = metrics.series();
-            let of = |tool: &str, caller: &str| {
-                vec![("gen_ai.tool.name", tool.to_owned()), ("contextweaver.caller", caller.to_owned())]
-            };
-            let calls = series.iter().flat_map(|((tool, caller), counted)| {
-                counted.codes.iter().map(move |(code, count)| {
-                    let mut attributes = of(tool, caller);
-                    attributes.push(("contextweaver.code", (*code).to_owned()));
-                    (attributes, *count)
-                })
-            });
-            let name = "contextweaver.calls";
-            sum(scoped, name, "{call}", "Calls by tool, caller and code.", times, &calls.collect::<Vec<_>>());
-            let took: Vec<_> =
-                series.iter().map(|((tool, caller), counted)| (of(tool, caller), counted.durations)).collect();
-            histogram(scoped, "contextweaver.call.duration", "Time of calls, by tool and caller.", times, &took);
-            let name = "contextweaver.otlp.dropped_spans";
-            let counts = vec![
-                (vec![("contextweaver.reason", "queue_full".to_owned())], exported.dropped),
-                (vec![("contextweaver.reason", "export_failed".to_owned())], exported.failed),
-            ];
-            sum(scoped, name, "{span}", "Spans that were not exported.", times, &counts);
+            let mut writer = SeriesWriter { scoped, times: (nanos(start), nanos(now)) };
+            counted.write(&mut writer);
+            let reason = |reason: &str| vec![("contextweaver.reason", Said::from(reason))];
+            let counts = [(reason("queue_full"), exported.dropped), (reason("export_failed"), exported.failed)];
+            writer.sum("contextweaver.otlp.dropped_spans", "{span}", "Spans that were not exported.", &counts);
         });
     });
     request.bytes()
 }
 
-fn sum(
-    into: &mut Message,
-    name: &str,
-    unit: &str,
-    description: &str,
-    (start, now): (u64, u64),
-    points: &[(Attributes, u64)],
-) {
-    if points.is_empty() {
-        return;
-    }
-    into.message(2, |metric| {
-        metric.bytes_of(1, name.as_bytes());
-        metric.bytes_of(2, description.as_bytes());
-        metric.bytes_of(3, unit.as_bytes());
-        metric.message(7, |sum| {
-            for (attributes, count) in points {
-                sum.message(1, |point| {
-                    point.fixed64(2, start);
-                    point.fixed64(3, now);
-                    point.fixed64(6, *count);
-                    for (key, value) in attributes {
-                        attribute(point, 7, key, value);
-                    }
-                });
-            }
-            sum.varint(2, CUMULATIVE);
-            sum.varint(3, 1);
+impl Counted for Metrics {
+    fn write(&self, into: &mut SeriesWriter<'_>) {
+        let method = |method: &str| ("mcp.method.name", Said::from(method));
+        let durations: Vec<_> =
+            self.durations().into_iter().map(|(name, durations)| (vec![method(name)], durations)).collect();
+        into.histogram("mcp.server.operation.duration", "Time to the answer, by method.", &durations);
+        let requests = self.requests().into_iter().map(|((name, ending), count)| {
+            (vec![method(name), ("contextweaver.outcome", Said::from(ending.label()))], count)
         });
-    });
+        let description = "Requests by method and outcome.";
+        into.sum("contextweaver.requests", "{request}", description, &requests.collect::<Vec<_>>());
+        let series = self.series();
+        let of = |tool: &str, caller: &str| {
+            vec![("gen_ai.tool.name", Said::from(tool)), ("contextweaver.caller", Said::from(caller))]
+        };
+        let calls = series.iter().flat_map(|((tool, caller), counted)| {
+            counted.codes.iter().map(move |(code, count)| {
+                let mut attributes = of(tool, caller);
+                attributes.push(("contextweaver.code", Said::from(*code)));
+                (attributes, *count)
+            })
+        });
+        let description = "Calls by tool, caller and code.";
+        into.sum("contextweaver.calls", "{call}", description, &calls.collect::<Vec<_>>());
+        let took: Vec<_> =
+            series.iter().map(|((tool, caller), counted)| (of(tool, caller), counted.durations)).collect();
+        into.histogram("contextweaver.call.duration", "Time of calls, by tool and caller.", &took);
+    }
 }
 
-fn histogram(
-    into: &mut Message,
-    name: &str,
-    description: &str,
-    (start, now): (u64, u64),
-    points: &[(Attributes, Durations)],
-) {
-    if points.is_empty() {
-        return;
-    }
-    into.message(2, |metric| {
-        metric.bytes_of(1, name.as_bytes());
-        metric.bytes_of(2, description.as_bytes());
-        metric.bytes_of(3, b"s");
-        metric.message(9, |histogram| {
-            for (attributes, durations) in points {
-                histogram.message(1, |point| {
-                    point.fixed64(2, start);
-                    point.fixed64(3, now);
-                    point.fixed64(4, durations.counts.iter().sum());
-                    point.double(5, durations.sum.as_secs_f64());
-                    point.packed64(6, durations.counts);
-                    point.packed64(7, BUCKETS.iter().map(|us| Duration::from_micros(*us).as_secs_f64().to_bits()));
-                    for (key, value) in attributes {
-                        attribute(point, 9, key, value);
-                    }
-                });
-            }
-            histogram.varint(2, CUMULATIVE);
+impl SeriesWriter<'_> {
+    /// A count that only grows.
+    pub(crate) fn sum(&mut self, name: &str, unit: &str, description: &str, points: &[(Attributes, u64)]) {
+        let (start, now) = self.times;
+        if points.is_empty() {
+            return;
+        }
+        self.scoped.message(2, |metric| {
+            metric.bytes_of(1, name.as_bytes());
+            metric.bytes_of(2, description.as_bytes());
+            metric.bytes_of(3, unit.as_bytes());
+            metric.message(7, |sum| {
+                for (attributes, count) in points {
+                    sum.message(1, |point| {
+                        point.fixed64(2, start);
+                        point.fixed64(3, now);
+                        point.fixed64(6, *count);
+                        for (key, value) in attributes {
+                            attribute(point, 7, key, value);
+                        }
+                    });
+                }
+                sum.varint(2, CUMULATIVE);
+                sum.varint(3, 1);
+            });
         });
-    });
+    }
+
+    /// How long things took, in seconds.
+    pub(crate) fn histogram(&mut self, name: &str, description: &str, points: &[(Attributes, Durations)]) {
+        let (start, now) = self.times;
+        if points.is_empty() {
+            return;
+        }
+        self.scoped.message(2, |metric| {
+            metric.bytes_of(1, name.as_bytes());
+            metric.bytes_of(2, description.as_bytes());
+            metric.bytes_of(3, b"s");
+            metric.message(9, |histogram| {
+                for (attributes, durations) in points {
+                    histogram.message(1, |point| {
+                        point.fixed64(2, start);
+                        point.fixed64(3, now);
+                        point.fixed64(4, durations.counts.iter().sum());
+                        point.double(5, durations.sum.as_secs_f64());
+                        point.packed64(6, durations.counts);
+                        point.packed64(7, BUCKETS.iter().map(|us| Duration::from_micros(*us).as_secs_f64().to_bits()));
+                        for (key, value) in attributes {
+                            attribute(point, 9, key, value);
+                        }
+                    });
+                }
+                histogram.varint(2, CUMULATIVE);
+            });
+        });
+    }
 }

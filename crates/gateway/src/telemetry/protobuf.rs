@@ -25,9 +25,14 @@ impl Message {
     /// A number or a choice; zero is what a missing field means.
     pub(super) fn varint(&mut self, field: u32, value: u64) {
         if value != 0 {
-            self.tag(field, 0);
-            self.raw_varint(value);
+            self.number(field, value);
         }
+    }
+
+    /// A number, also zero.
+    pub(super) fn number(&mut self, field: u32, value: u64) {
+        self.tag(field, 0);
+        self.raw_varint(value);
     }
 
     /// Eight bytes.

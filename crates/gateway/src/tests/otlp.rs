@@ -13,7 +13,7 @@ use super::shop::{Shop, run, upstream};
 use crate::common::sync::lock;
 use crate::server::requests::{Asked, serve_request};
 use crate::wire::Raw;
-use crate::{Caller, ClientInfo, Gateway, GatewayConfig, Session};
+use crate::{Answer, Api, ApiServer, Caller, ClientInfo, Gateway, GatewayConfig, HttpConfig, OtlpConfig, Session};
 
 /// What a collector was sent: path, header `x-key`, body.
 type Got = Arc<Mutex<Vec<(String, String, Vec<u8>)>>>;
@@ -126,7 +126,8 @@ fn hex(bytes: &[u8], field: u64) -> String {
 }
 
 fn attributes(bytes: &[u8], field: u64) -> serde_json::Map<String, Value> {
-    let pair = |pair: &[u8]| (text(pair, 1), Value::from(text(all(pair, 2)[0], 1)));
+    let value = |any: &[u8]| if all(any, 1).is_empty() { number(any, 3).into() } else { Value::from(text(any, 1)) };
+    let pair = |pair: &[u8]| (text(pair, 1), value(all(pair, 2)[0]));
     all(bytes, field).into_iter().map(pair).collect()
 }
 
@@ -284,6 +285,116 @@ fn a_trace_that_is_not_recorded_is_passed_on_all_the_same() {
     });
 }
 
+/// An interface with two paths, of which one fails.
+struct TwoPaths;
+
+impl Api for TwoPaths {
+    fn path(&self, path: &str) -> Option<&'static str> {
+        ["/v1/well", "/v1/ill"].into_iter().find(|known| *known == path)
+    }
+
+    fn answer(&self, path: &'static str, _: &[u8]) -> Answer {
+        Answer { status: if path == "/v1/well" { 200 } else { 500 }, body: "{}".to_owned() }
+    }
+
+    fn description(&self) -> &'static str {
+        "{}"
+    }
+
+    fn refusal(&self, _: &str) -> String {
+        "{}".to_owned()
+    }
+}
+
+/// Serves the interface with this section, asks it for each path with a method and a `traceparent`, and ends it; what
+/// `/metrics` says before that.
+async fn asked(section: &str, questions: &[(&str, &str, Option<&str>)]) -> String {
+    let config = OtlpConfig::parse(section, &|_| Some("s3cret".to_owned())).unwrap();
+    let http = HttpConfig { listen: "127.0.0.1:0".parse().unwrap(), ..HttpConfig::default() };
+    let server = ApiServer::bind(Arc::new(TwoPaths), http).await.unwrap().exporting(&config).unwrap();
+    let address = format!("http://{}", server.address().unwrap());
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(async {
+        let _ = ended.await;
+    }));
+    let client = reqwest::Client::new();
+    for (method, path, traceparent) in questions {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut request = client.request(method, format!("{address}{path}"));
+        request = request.header("content-type", "application/json").body(r#"{"query":"of-nobody-else"}"#);
+        if let Some(traceparent) = traceparent {
+            request = request.header("traceparent", *traceparent);
+        }
+        request.send().await.unwrap();
+    }
+    let metrics = client.get(format!("{address}/metrics")).send().await.unwrap().text().await.unwrap();
+    drop(end);
+    serving.await.unwrap();
+    metrics
+}
+
+#[test]
+fn a_question_over_http_is_a_span_in_the_trace_of_its_caller_and_is_counted() {
+    run(async {
+        let (endpoint, got) = collector("200 OK");
+        let section = format!("{{otlp: {{endpoint: '{endpoint}', headers: {{x-key: '${{env:KEY}}'}}}}}}");
+        let questions = [
+            ("POST", "/v1/well", Some(PARENT)),
+            ("POST", "/v1/ill", None),
+            ("BREW", "/v1/well", None),
+            ("POST", "/v1/well", Some(&*PARENT.replace("-01", "-00"))),
+            ("POST", "/v1/none", None),
+            ("GET", "/healthz", None),
+        ];
+        let page = asked(&section, &questions).await;
+        assert!(page.contains("contextweaver_answers_total{path=\"/v1/well\",status=\"200\"} 2"), "{page}");
+        assert!(page.contains("contextweaver_otlp_spans_lost_total{reason=\"queue_full\"} 0"), "{page}");
+        let spans = messages(&got, "/v1/traces");
+        let shown: Vec<String> = spans
+            .iter()
+            .map(|span| {
+                assert!(number(span, 7) > 0 && number(span, 8) >= number(span, 7));
+                let status = all(span, 15).first().map_or(0, |status| number(status, 3));
+                let attributes = json!(attributes(span, 9));
+                format!("{} kind={} status={status} {attributes}", text(span, 5), number(span, 6))
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        POST /v1/well kind=2 status=0 {"http.request.method":"POST","http.route":"/v1/well","contextweaver.caller":"http","http.response.status_code":200}
+        POST /v1/ill kind=2 status=2 {"http.request.method":"POST","http.route":"/v1/ill","contextweaver.caller":"http","http.response.status_code":500,"error.type":"500"}
+        HTTP /v1/well kind=2 status=0 {"http.request.method":"_OTHER","http.route":"/v1/well","contextweaver.caller":"http","http.response.status_code":405}
+        "#);
+        assert_eq!(hex(&spans[0], 1), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(hex(&spans[0], 4), "b7ad6b7169203331");
+        assert!(hex(&spans[1], 4).is_empty() && hex(&spans[1], 1) != hex(&spans[0], 1), "a trace of its own");
+        let metrics = messages(&got, "/v1/metrics");
+        let named = |name: &str| metrics.iter().find(|metric| text(metric, 1) == name).unwrap();
+        let took = all(named("http.server.request.duration"), 9)[0].to_vec();
+        let points: Vec<_> =
+            all(&took, 1).iter().map(|point| json!([attributes(point, 9), number(point, 4)])).collect();
+        insta::assert_snapshot!(json!(points), @r#"[[{"http.route":"/v1/ill","http.response.status_code":500},1],[{"http.route":"/v1/well","http.response.status_code":200},2],[{"http.route":"/v1/well","http.response.status_code":405},1]]"#);
+        let got = lock(&got);
+        assert!(got.iter().all(|(_, key, _)| key == "s3cret"));
+        assert!(
+            got.iter().all(|(.., body)| !body.windows(14).any(|part| part == b"of-nobody-else")),
+            "no question is sent"
+        );
+    });
+}
+
+#[test]
+fn a_collector_that_refuses_costs_the_questions_nothing() {
+    run(async {
+        let (endpoint, got) = collector("400 Bad Request");
+        let page = asked(&format!("{{otlp: {{endpoint: '{endpoint}'}}}}"), &[("POST", "/v1/well", None); 3]).await;
+        assert!(page.contains("contextweaver_answers_total{path=\"/v1/well\",status=\"200\"} 3"), "{page}");
+        assert_eq!(messages(&got, "/v1/traces").len(), 3);
+        let silent = format!("{{otlp: {{endpoint: '{endpoint}', traces: false, metrics: false}}}}");
+        asked(&silent, &[("POST", "/v1/well", None)]).await;
+        assert_eq!(messages(&got, "/v1/traces").len(), 3, "nothing more came");
+    });
+}
+
 #[test]
 fn what_is_no_collector_is_refused() {
     let parse = |yaml: &str| GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap_err().to_string();
@@ -295,5 +406,9 @@ fn what_is_no_collector_is_refused() {
         ("otlp: {endpoint: 'http://h', headers: {'a b': c}}", "otlp.headers.a b: is no header"),
     ] {
         assert!(parse(yaml).contains(expected), "{yaml}: {}", parse(yaml));
+        let alone = OtlpConfig::parse(&format!("{{{yaml}}}"), &|_| None).unwrap_err().to_string();
+        assert!(alone.contains(expected), "{yaml}: {alone}");
     }
+    let more = OtlpConfig::parse("{otlp: {endpoint: 'http://h'}, mode: proxy}", &|_| None).unwrap_err().to_string();
+    assert!(more.contains("unknown field `mode`"), "{more}");
 }

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -17,14 +18,36 @@ use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::admission::check_content_type;
-use super::headers::JSON;
+use super::headers::{JSON, trace_of};
 use super::listener::{Doors, Endpoint, HttpError, Listener, read};
 use super::reply::{Refused, Reply, whole};
 use crate::common::sync::lock;
 use crate::common::work::{Exhausted, aside, work_of};
 use crate::config::http::HttpConfig;
 use crate::session::identity::Identity;
+use crate::telemetry::metrics::Durations;
+use crate::telemetry::otlp::{OpenSpan, Otlp, OtlpConfig};
+use crate::telemetry::otlp_form::{Counted, Said, SeriesWriter, SpanKind};
 use crate::transport::crowd::Crowd;
+
+/// What the conventions of OpenTelemetry call the path that was asked.
+const ROUTE: &str = "http.route";
+
+/// What they call the status of an answer.
+const STATUS: &str = "http.response.status_code";
+
+/// The methods that a span names.
+const METHODS: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::CONNECT,
+];
 
 /// A document to answer with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +77,7 @@ pub trait Api: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct ApiServer<A> {
     listener: Listener,
-    served: Arc<Served<A>>,
+    served: Served<A>,
 }
 
 #[derive(Debug)]
@@ -63,11 +86,27 @@ struct Served<A> {
     doors: Doors,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
-    answers: Mutex<Answers>,
+    answers: Arc<Answers>,
+    /// Where traces and metrics go, when they are sent.
+    otlp: Option<Otlp>,
 }
 
-/// How many answers there were, by path and status, and how long they took.
-type Answers = BTreeMap<(&'static str, u16), (u64, Duration)>;
+/// How many answers there were, by path and status, and how long they took, with the wait for a turn.
+#[derive(Debug, Default)]
+struct Answers(Mutex<BTreeMap<(&'static str, u16), Durations>>);
+
+impl Counted for Answers {
+    fn write(&self, into: &mut SeriesWriter<'_>) {
+        let answers = lock(&self.0).clone();
+        let points: Vec<_> = answers
+            .into_iter()
+            .map(|((path, status), took)| {
+                (vec![(ROUTE, Said::from(path)), (STATUS, Said::Number(status.into()))], took)
+            })
+            .collect();
+        into.histogram("http.server.request.duration", "Time to the answer, by path and status.", &points);
+    }
+}
 
 impl<A: Api> ApiServer<A> {
     /// Listens, and serves nobody yet. Of `config`, what is about sessions plays no part.
@@ -78,8 +117,17 @@ impl<A: Api> ApiServer<A> {
         let listener = Listener::bind(config).await?;
         let doors = listener.doors().clone();
         let requests = Crowd::new(doors.now().config.max_requests_per_caller);
-        let served = Arc::new(Served { api, doors, requests, answers: Mutex::default() });
+        let served = Served { api, doors, requests, answers: Arc::default(), otlp: None };
         Ok(Self { listener, served })
+    }
+
+    /// The same, and a span of each question and the metrics are sent.
+    ///
+    /// # Errors
+    /// A thread or a client cannot be made.
+    pub fn exporting(mut self, config: &OtlpConfig) -> io::Result<Self> {
+        self.served.otlp = Some(Otlp::start(config, Arc::<Answers>::downgrade(&self.served.answers))?);
+        Ok(self)
     }
 
     /// The address that it listens at.
@@ -90,9 +138,13 @@ impl<A: Api> ApiServer<A> {
         self.listener.address()
     }
 
-    /// Serves until `shutdown` ends; then requests have a while to finish.
+    /// Serves until `shutdown` ends; then requests have a while to finish, and what is to be sent, to be sent.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        self.listener.serve(self.served, shutdown).await;
+        let served = Arc::new(self.served);
+        self.listener.serve(Arc::clone(&served), shutdown).await;
+        if let Some(otlp) = &served.otlp {
+            otlp.flush().await;
+        }
     }
 }
 
@@ -105,6 +157,7 @@ impl<A: Api> Endpoint for Served<A> {
     ) -> Result<Response<Reply>, Refused> {
         let start = Instant::now();
         let known = self.api.path(head.uri.path());
+        let span = known.and_then(|path| self.span(path, &head, client.as_deref().ok()));
         let response = match (known, head.uri.path(), &head.method) {
             (Some(path), _, &Method::POST) => self.operation(client, path, &head, body).await,
             (Some(_), ..) => Ok(self.not_allowed("POST")),
@@ -120,16 +173,35 @@ impl<A: Api> Endpoint for Served<A> {
         };
         let response = response.unwrap_or_else(|refused| self.refused(&refused));
         if let Some(path) = known {
-            let mut answers = lock(&self.answers);
-            let (count, took) = answers.entry((path, response.status().as_u16())).or_default();
-            *count += 1;
-            *took += start.elapsed();
+            lock(&self.answers.0).entry((path, response.status().as_u16())).or_default().add(start.elapsed());
+        }
+        if let Some(mut span) = span {
+            let status = response.status();
+            span.set_number(STATUS, status.as_u16().into());
+            // What a client does wrong is no failure of the server.
+            if status.is_server_error() {
+                span.fail(status.as_str());
+            }
         }
         Ok(response)
     }
 }
 
 impl<A: Api> Served<A> {
+    /// A span of a question; `None` when traces are not sent.
+    fn span(&self, path: &'static str, head: &Parts, client: Option<&Identity>) -> Option<OpenSpan<'_>> {
+        let mut span = self.otlp.as_ref()?.begin(SpanKind::Server, trace_of(&head.headers).as_ref())?;
+        // A client may write any word there; the conventions have two for those that nobody knows.
+        let known = METHODS.contains(&head.method).then(|| head.method.as_str());
+        span.named(known.unwrap_or("HTTP"), Some(path));
+        span.set("http.request.method", known.unwrap_or("_OTHER"));
+        span.set(ROUTE, path);
+        if let Some(client) = client {
+            span.set("contextweaver.caller", &client.name);
+        }
+        Some(span)
+    }
+
     async fn operation(
         &self,
         client: Result<Arc<Identity>, Refused>,
@@ -181,21 +253,31 @@ impl<A: Api> Served<A> {
 
     /// What has been answered, in the text format of Prometheus.
     fn metrics(&self) -> String {
-        let answers = lock(&self.answers);
+        let answers = lock(&self.answers.0);
         let mut text = String::from(
             "# HELP contextweaver_answers_total Answers by path and status.\n# TYPE contextweaver_answers_total counter\n",
         );
-        for ((path, status), (count, _)) in &*answers {
+        for ((path, status), took) in &*answers {
+            let count = took.count();
             let _ = writeln!(text, "contextweaver_answers_total{{path=\"{path}\",status=\"{status}\"}} {count}");
         }
         text.push_str(
             "# HELP contextweaver_answer_seconds_total Time for answers by path and status, with the wait for a turn.\n\
              # TYPE contextweaver_answer_seconds_total counter\n",
         );
-        for ((path, status), (_, took)) in &*answers {
-            let seconds = took.as_secs_f64();
+        for ((path, status), took) in &*answers {
+            let seconds = took.sum().as_secs_f64();
             let _ =
                 writeln!(text, "contextweaver_answer_seconds_total{{path=\"{path}\",status=\"{status}\"}} {seconds}");
+        }
+        if let Some((dropped, failed)) = self.otlp.as_ref().map(Otlp::lost) {
+            text.push_str(
+                "# HELP contextweaver_otlp_spans_lost_total Spans that were not exported, by reason.\n\
+                 # TYPE contextweaver_otlp_spans_lost_total counter\n",
+            );
+            for (reason, count) in [("queue_full", dropped), ("export_failed", failed)] {
+                let _ = writeln!(text, "contextweaver_otlp_spans_lost_total{{reason=\"{reason}\"}} {count}");
+            }
         }
         text
     }

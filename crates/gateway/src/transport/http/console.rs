@@ -169,6 +169,12 @@ impl ConsoleServer {
         Ok(format!("http://{}/#token={}", self.listener.address()?, self.token))
     }
 
+    /// What a request to the console presents as a bearer token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Whether `text` is what a console says of a call that cannot be answered: another server at its address, such as a proxy
     /// whose page is missing, says something else.
     #[must_use]

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::catalog::param_headers::ParamHeader;
 use crate::protocol::message::{Raw, RpcError};
 use crate::protocol::stateless::{HEADER_MISMATCH, named};
+use crate::protocol::trace_context::{PARENT, STATE, TraceContext};
 
 /// The media type of JSON.
 pub(super) const JSON: &str = "application/json";
@@ -28,6 +29,12 @@ pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-pro
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The place in a trace that the headers name.
+pub(super) fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    TraceContext::parse(text(PARENT)?, text(STATE))
+}
 
 /// The value of a header that may stand once.
 ///

@@ -26,7 +26,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
-use super::headers::{self, EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, single};
+use super::headers::{self, EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
@@ -37,7 +37,6 @@ use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
 use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
-use crate::protocol::trace_context::{PARENT, STATE, TraceContext};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
@@ -372,12 +371,6 @@ async fn stateless(
 /// The token of an authorization server that a request came with.
 fn presented(head: &Parts) -> Option<Arc<Presented>> {
     head.extensions.get().cloned()
-}
-
-/// The place in a trace that the headers name.
-fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    TraceContext::parse(text(PARENT)?, text(STATE))
 }
 
 /// Checks the headers that repeat arguments, where tools are listed as their servers define them.
