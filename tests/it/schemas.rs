@@ -487,7 +487,9 @@ fn kinds() -> Vec<Kind> {
                         "f": {"url": "http://h/mcp", "credentials": {"exchange": {"token_endpoint": "https://i/token",
                             "client_id": "c", "client_secret": "${env:B}", "client_authentication": "post", "audience": "f",
                             "resource": "https://f/mcp", "scope": "a b"}}},
-                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}}
+                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}},
+                        "h": {"documents": "manual"},
+                        "i": {"database": "shop.sqlite", "timeout": 5.5}
                     },
                     "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0, "list_cache": "lists"}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},

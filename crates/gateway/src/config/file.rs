@@ -90,6 +90,8 @@ struct UpstreamEntry {
     sandbox: Option<SandboxEntry>,
     credentials: Option<CredentialsSection>,
     url: Option<String>,
+    documents: Option<String>,
+    database: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     namespace: Option<String>,
@@ -623,6 +625,12 @@ impl UpstreamEntry {
                 |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
         };
+        let at = |field: &str, path: &str| match expand(field, path)? {
+            path if path.is_empty() && noted.unset().is_empty() => {
+                Err(FieldError::new(format!("{place}.{field}"), "is empty; name what is read"))
+            }
+            path => Ok(folder.join(path)),
+        };
         let mut headers = expand_all("headers", &self.headers)?;
         let has_credentials = self.credentials.is_some();
         let in_credentials = |field: &str, text: &str| expand(&format!("credentials.{field}"), text);
@@ -632,30 +640,42 @@ impl UpstreamEntry {
             Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
             checked => checked.unwrap_or_default().unwrap_or_default(),
         };
-        let target = match (&self.command, &self.url, self.transport) {
-            (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
+        let reached = (&self.command, &self.url, &self.documents, &self.database, self.transport);
+        let target = match reached {
+            (Some(command), None, None, None, None | Some(Transport::Stdio)) => Target::Stdio {
                 command: expand("command", command)?,
                 args: self.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
                 env: expand_all("env", &self.env)?,
                 confinement: self.confinement(place, folder, *sandbox, &expand)?,
             },
-            (None, Some(url), None | Some(Transport::Http)) => Target::Http { url: expand("url", url)?, headers },
-            (None, Some(url), Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
+            (None, Some(url), None, None, None | Some(Transport::Http)) => {
+                Target::Http { url: expand("url", url)?, headers }
+            }
+            (None, Some(url), None, None, Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
+            (None, None, Some(path), None, None) => Target::Documents { folder: at("documents", path)? },
+            (None, None, None, Some(path), None) => Target::Database { file: at("database", path)? },
             _ => {
-                let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
+                let reason = "needs `command` (type stdio), `url` (type http or sse), `documents` or `database` (no type), \
+                              and one of them alone";
                 return Err(FieldError::new(*place, reason));
             }
         };
+        let of_url = !self.headers.is_empty() || has_credentials;
+        let of_command = !self.env.is_empty()
+            || self.cwd.is_some()
+            || self.inherit_env.is_some()
+            || !self.args.is_empty()
+            || self.sandbox.is_some();
+        let is_built_in = matches!(target, Target::Documents { .. } | Target::Database { .. });
         let foreign = match &target {
-            Target::Stdio { .. } => !self.headers.is_empty() || has_credentials,
-            Target::Http { .. } | Target::Sse { .. } => {
-                let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
-                has_process || !self.args.is_empty() || self.sandbox.is_some()
-            }
+            Target::Stdio { .. } => of_url,
+            Target::Http { .. } | Target::Sse { .. } => of_command,
+            Target::Documents { .. } | Target::Database { .. } => of_url || of_command || self.era != Era::Auto,
             Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
-            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`";
+            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`, \
+                          and `era` with either";
             return Err(FieldError::new(*place, reason));
         }
         let variables = noted.unset();
@@ -669,7 +689,8 @@ impl UpstreamEntry {
             include_tools: self.include_tools,
             exclude_tools: self.exclude_tools,
             timeout,
-            era: self.era,
+            // What this process says to itself needs no negotiation.
+            era: if is_built_in { Era::Legacy } else { self.era },
             credentials,
             masks: noted.masks(),
         })
@@ -816,6 +837,13 @@ mod tests {
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, documents: d}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {documents: d, database: e}}", "and one of them alone"),
+            ("upstreams: {a: {type: stdio, database: e}}", "`documents` or `database` (no type)"),
+            ("upstreams: {a: {documents: d, sandbox: true}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {database: d, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {database: d, era: modern}}", "and `era` with either"),
+            ("upstreams: {a: {documents: ''}}", "upstreams.a.documents: is empty"),
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
             ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
             ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
