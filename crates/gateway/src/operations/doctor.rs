@@ -874,6 +874,28 @@ upstreams:
     }
 
     #[test]
+    fn what_a_built_in_server_is_made_of_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let manual = folder.path().join("manual");
+        std::fs::create_dir(&manual).unwrap();
+        std::fs::write(manual.join("bytes.md"), b"\xff").unwrap();
+        std::fs::write(folder.path().join("note.txt"), "no database, but long enough for a header".repeat(40)).unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let found = examined(&format!(
+            "upstreams: {{a: {{documents: '{}'}}, b: {{documents: '{}'}}, c: {{documents: none}}, d: {{database: '{}'}}}}",
+            at("manual"),
+            at("note.txt"),
+            at("note.txt")
+        ));
+        insta::assert_snapshot!(found.replace(&folder.path().display().to_string(), "HERE"), @r"
+        Error upstreams.b.documents: HERE/note.txt is not a folder
+        Error upstreams.c.documents: FOLDER/none: No such file or directory (os error 2)
+        Error upstreams.d.database: HERE/note.txt: file is not a database
+        Warning upstreams.a.documents: 1 left out: bytes.md: `bytes.md` is not UTF-8
+        ");
+    }
+
+    #[test]
     fn no_server_is_started_with_an_empty_secret() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("started");
