@@ -468,7 +468,7 @@ fn kinds() -> Vec<Kind> {
             examples: vec![
                 json!({
                     "mode": "proxy", "name": "tools", "top_k": 5, "cache_stable": true, "cards": "lines",
-                    "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
+                    "structured": "off", "durations": true, "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
                     "audit": {"file": "audit.jsonl", "on_failure": "warn", "sync": true},
                     "otlp": {"endpoint": "http://127.0.0.1:4318", "headers": {"a": "b"}, "service_name": "g",
                         "attributes": {"c": "d"}, "traces": true, "metrics": false, "interval_seconds": 5.5, "sample": 0.5},

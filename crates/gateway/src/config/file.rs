@@ -115,6 +115,7 @@ struct ConfigFile {
     cache_stable: bool,
     cards: CardForm,
     structured: Structured,
+    durations: bool,
     media_bytes: usize,
     tolerant_args: bool,
     catalog: Option<PathBuf>,
@@ -156,6 +157,7 @@ impl Default for ConfigFile {
             cache_stable,
             cards,
             structured,
+            durations,
             media_bytes,
             tolerant_args,
             startup,
@@ -168,6 +170,7 @@ impl Default for ConfigFile {
             cache_stable,
             cards,
             structured,
+            durations,
             media_bytes,
             tolerant_args,
             catalog: None,
@@ -233,6 +236,8 @@ pub struct GatewayConfig {
     pub cards: CardForm,
     /// Whether answers also carry `structuredContent`.
     pub structured: Structured,
+    /// Whether results of tools say how long their upstream took.
+    pub durations: bool,
     /// Bytes of the pictures, recordings and files that one answer carries, as base64, in mode `gateway`; 0 for none.
     pub media_bytes: usize,
     /// Whether arguments of the wrong type are repaired where the schema leaves no doubt.
@@ -280,6 +285,7 @@ impl Default for GatewayConfig {
             cache_stable: false,
             cards: CardForm::Lines,
             structured: Structured::Off,
+            durations: false,
             media_bytes: MEDIA_BYTES,
             tolerant_args: false,
             catalog: None,
@@ -486,6 +492,10 @@ impl ConfigFile {
                           signatures use `gateway` or `proxy`";
             return Err(FieldError::new("mode", reason));
         }
+        if self.mode == Mode::Passthrough && self.durations {
+            let reason = "goes with the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
+            return Err(FieldError::new("durations", reason));
+        }
         let guards = guards.checked(folder, &|text| expand(text, environment))?;
         guards.check_namespaces(&owners)?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
@@ -505,6 +515,7 @@ impl ConfigFile {
             cache_stable: self.cache_stable,
             cards: self.cards,
             structured: self.structured,
+            durations: self.durations,
             media_bytes: self.media_bytes,
             tolerant_args: self.tolerant_args,
             catalog: self.catalog.map(|path| CatalogFile {
@@ -781,6 +792,7 @@ mod tests {
             ("modes: proxy", "unknown field"),
             ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
             ("top_k: 0", "top_k: must be at least 1"),
+            ("{mode: passthrough, durations: true}", "durations: goes with the modes `gateway` and `proxy`"),
             ("deadline_seconds: 0", "deadline_seconds: is 0"),
             (
                 "{deadline_seconds: 5, upstreams: {a: {command: x}}}",
