@@ -1169,3 +1169,105 @@ fn a_script_answers_what_waits_at_the_console() {
         .collect();
     assert_eq!(answered, ["allow operator", "refuse operator"]);
 }
+
+/// A gateway in front of a folder and a database: found, read and asked without a process, and nothing else is reached.
+#[test]
+fn servers_that_need_no_process_are_served() {
+    use serde_json::{Value, json};
+
+    let files = Files::new();
+    files.write("manual/lamps.md", "# Lamps\n\n## Repair\n\nReplace the bulb.\n\n## Prices\n\nThe shop has them.\n");
+    files.write("manual/deep/sofa.txt", "A sofa has no bulb.\n");
+    files.write("manual/large.md", vec![b'x'; 1024 * 1024 + 1]);
+    files.write("secret.md", "s3cret");
+    let shop = rusqlite::Connection::open(files.path("shop.sqlite")).unwrap();
+    shop.execute_batch("CREATE TABLE lamps (name TEXT, price REAL); INSERT INTO lamps VALUES ('desk', 12.5)").unwrap();
+    drop(shop);
+    files.write(
+        "gateway.yaml",
+        "upstreams: {manual: {documents: manual}, shop: {database: shop.sqlite, timeout: 5}}\n\
+         policy: {default: deny, tags: {open: ['manual:*', 'shop:query']}, rules: [{action: allow, tags: [open]}]}\n\
+         audit: {file: audit.jsonl}\n",
+    );
+    let call = |tool: &str, args: Value| json!({"name": "tool_execute", "arguments": {"tool_id": tool, "args": args}});
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+    // What SQLite holds is counted for a whole process, so that no test shares one with this query.
+    let large = "WITH RECURSIVE n(x) AS (SELECT zeroblob(200000) UNION ALL SELECT zeroblob(200000) FROM n) \
+                 SELECT length(x) FROM n ORDER BY x";
+    let expected = [
+        (call("manual:search", json!({"query": "replace a bulb", "limit": 1})), false, "Replace the bulb."),
+        (call("manual:read", json!({"path": "lamps.md", "first_line": 7})), false, "The shop has them."),
+        (call("manual:read", json!({"path": "../secret.md"})), true, "leads out of the folder"),
+        (call("manual:read", json!({"path": "large.md"})), true, "has more than 1048576 bytes"),
+        (
+            call("shop:query", json!({"sql": "SELECT price FROM lamps WHERE name = ?", "parameters": ["desk"]})),
+            false,
+            "12.5",
+        ),
+        (call("shop:query", json!({"sql": "DELETE FROM lamps"})), true, "the statement asks for a change of lamps"),
+        (call("shop:query", json!({"sql": "SELECT 1; SELECT 2"})), true, "there is more than one statement"),
+        (call("shop:query", json!({})), true, "ARGS_INVALID"),
+        (call("shop:schema", json!({})), true, "POLICY_DENIED"),
+        (call("shop:query", json!({ "sql": endless })), true, "ended after 4.5 s"),
+        (call("shop:query", json!({ "sql": large })), true, "queries hold more than"),
+        (call("shop:query", json!({"sql": "SELECT count(*) FROM lamps"})), false, "[[1]]"),
+    ];
+    let calls = expected.clone().map(|(call, ..)| call);
+    let (answers, said) = files.converse(&["mcp", "serve", "--config", "gateway.yaml"], &calls);
+    for ((call, fails, text), answer) in expected.iter().zip(&answers) {
+        let told = answer["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains(text) && (answer["isError"] == true) == *fails, "{call}: {answer}");
+    }
+    assert!(said.contains("large.md: it has more than 1048576 bytes"), "{said}");
+    let audit = std::fs::read_to_string(files.path("audit.jsonl")).unwrap();
+    assert!(audit.contains("manual:search") && audit.contains("POLICY_DENIED"), "{audit}");
+
+    // A query that does not end costs others nothing: what is asked behind it is answered before it.
+    let mut child = files.start(&["mcp", "serve", "--config", "gateway.yaml"]);
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let asked = [
+        (0, "initialize", hello),
+        (1, "tools/call", call("shop:query", json!({ "sql": endless }))),
+        (2, "tools/call", call("shop:query", json!({"sql": "SELECT 1"}))),
+        (3, "tools/call", call("manual:search", json!({"query": "bulb"}))),
+    ];
+    for (id, method, params) in asked {
+        use std::io::Write as _;
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).unwrap();
+    }
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(output));
+    let answered = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let order: Vec<i64> = answered.filter_map(|answer| answer["id"].as_i64()).take(4).collect();
+    assert_eq!((order.first(), order.last()), (Some(&0), Some(&1)), "{order:?}");
+    drop(input);
+    assert!(child.wait().unwrap().success());
+
+    // What is wrong is said with its place, by the examination and at the start.
+    let doctor = files.run(&["mcp", "doctor", "--config", "gateway.yaml"]);
+    assert!(
+        doctor.stdout.contains("  no program: it reads manual and changes nothing")
+            && doctor.stdout.contains("warning: upstreams.manual.documents: 1 left out: large.md: it has more than"),
+        "{}",
+        doctor.shown()
+    );
+    files.write(
+        "wrong.yaml",
+        "upstreams: {a: {documents: shop.sqlite}, b: {database: manual/large.md}, c: {database: none.db}}",
+    );
+    let doctor = files.run(&["mcp", "doctor", "--config", "wrong.yaml"]);
+    for complaint in [
+        "error: upstreams.a.documents: shop.sqlite is not a folder",
+        "error: upstreams.b.database: manual/large.md: file is not a database",
+        "error: upstreams.c.database: none.db: No such file or directory",
+    ] {
+        assert!(doctor.code == 1 && doctor.stdout.contains(complaint), "{complaint}: {}", doctor.shown());
+    }
+    let started = files.run(&["mcp", "serve", "--config", "wrong.yaml", "--dry-run"]);
+    assert!(
+        started.code == 2 && started.stderr.contains("shop.sqlite is not a folder; name the folder"),
+        "{}",
+        started.shown()
+    );
+}

@@ -236,7 +236,8 @@ async fn open_console(live: &Live, args: &Args) -> Result<Option<Console>> {
 /// adds some, and the children take their share of the processors; a call over HTTP is twice the work.
 fn workers(config: &GatewayConfig) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let is_local = |target: &Target| matches!(target, Target::Stdio { .. });
+    let is_local =
+        |target: &Target| matches!(target, Target::Stdio { .. } | Target::Documents { .. } | Target::Database { .. });
     if config.upstreams.values().all(|upstream| is_local(&upstream.target)) {
         processors.div_ceil(2)
     } else {

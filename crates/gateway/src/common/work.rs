@@ -184,11 +184,23 @@ async fn aside_within<T: Send + 'static>(
     budget: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Exhausted> {
+    aside_after(budget, budget, work).await
+}
+
+/// As [`aside`], for work that has `patience` for its turn, and `budget` with the wait for it.
+///
+/// # Errors
+/// As [`aside`].
+pub(crate) async fn aside_after<T: Send + 'static>(
+    patience: Duration,
+    budget: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Exhausted> {
     if !has_threads() {
         return Ok(work());
     }
     let start = std::time::Instant::now();
-    let place = place(budget).await?;
+    let place = place(patience).await?;
     let working = tokio::task::spawn_blocking(move || {
         let _holding = Holding::begin(place);
         work()

@@ -90,6 +90,8 @@ struct UpstreamEntry {
     sandbox: Option<SandboxEntry>,
     credentials: Option<CredentialsSection>,
     url: Option<String>,
+    documents: Option<String>,
+    database: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     namespace: Option<String>,
@@ -113,6 +115,7 @@ struct ConfigFile {
     cache_stable: bool,
     cards: CardForm,
     structured: Structured,
+    durations: bool,
     media_bytes: usize,
     tolerant_args: bool,
     catalog: Option<PathBuf>,
@@ -154,6 +157,7 @@ impl Default for ConfigFile {
             cache_stable,
             cards,
             structured,
+            durations,
             media_bytes,
             tolerant_args,
             startup,
@@ -166,6 +170,7 @@ impl Default for ConfigFile {
             cache_stable,
             cards,
             structured,
+            durations,
             media_bytes,
             tolerant_args,
             catalog: None,
@@ -231,6 +236,8 @@ pub struct GatewayConfig {
     pub cards: CardForm,
     /// Whether answers also carry `structuredContent`.
     pub structured: Structured,
+    /// Whether results of tools say how long their upstream took.
+    pub durations: bool,
     /// Bytes of the pictures, recordings and files that one answer carries, as base64, in mode `gateway`; 0 for none.
     pub media_bytes: usize,
     /// Whether arguments of the wrong type are repaired where the schema leaves no doubt.
@@ -278,6 +285,7 @@ impl Default for GatewayConfig {
             cache_stable: false,
             cards: CardForm::Lines,
             structured: Structured::Off,
+            durations: false,
             media_bytes: MEDIA_BYTES,
             tolerant_args: false,
             catalog: None,
@@ -512,6 +520,10 @@ impl ConfigFile {
                           signatures use `gateway` or `proxy`";
             return Err(FieldError::new("mode", reason));
         }
+        if self.mode == Mode::Passthrough && self.durations {
+            let reason = "goes with the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
+            return Err(FieldError::new("durations", reason));
+        }
         let guards = guards.checked(folder, &|text| expand(text, environment))?;
         guards.check_namespaces(&owners)?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
@@ -531,6 +543,7 @@ impl ConfigFile {
             cache_stable: self.cache_stable,
             cards: self.cards,
             structured: self.structured,
+            durations: self.durations,
             media_bytes: self.media_bytes,
             tolerant_args: self.tolerant_args,
             catalog: self.catalog.map(|path| CatalogFile {
@@ -651,6 +664,12 @@ impl UpstreamEntry {
                 |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
         };
+        let at = |field: &str, path: &str| match expand(field, path)? {
+            path if path.is_empty() && noted.unset().is_empty() => {
+                Err(FieldError::new(format!("{place}.{field}"), "is empty; name what is read"))
+            }
+            path => Ok(folder.join(path)),
+        };
         let mut headers = expand_all("headers", &self.headers)?;
         let has_credentials = self.credentials.is_some();
         let in_credentials = |field: &str, text: &str| expand(&format!("credentials.{field}"), text);
@@ -660,30 +679,42 @@ impl UpstreamEntry {
             Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
             checked => checked.unwrap_or_default().unwrap_or_default(),
         };
-        let target = match (&self.command, &self.url, self.transport) {
-            (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
+        let reached = (&self.command, &self.url, &self.documents, &self.database, self.transport);
+        let target = match reached {
+            (Some(command), None, None, None, None | Some(Transport::Stdio)) => Target::Stdio {
                 command: expand("command", command)?,
                 args: self.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
                 env: expand_all("env", &self.env)?,
                 confinement: self.confinement(place, folder, *sandbox, &expand)?,
             },
-            (None, Some(url), None | Some(Transport::Http)) => Target::Http { url: expand("url", url)?, headers },
-            (None, Some(url), Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
+            (None, Some(url), None, None, None | Some(Transport::Http)) => {
+                Target::Http { url: expand("url", url)?, headers }
+            }
+            (None, Some(url), None, None, Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
+            (None, None, Some(path), None, None) => Target::Documents { folder: at("documents", path)? },
+            (None, None, None, Some(path), None) => Target::Database { file: at("database", path)? },
             _ => {
-                let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
+                let reason = "needs `command` (type stdio), `url` (type http or sse), `documents` or `database` (no type), \
+                              and one of them alone";
                 return Err(FieldError::new(*place, reason));
             }
         };
+        let of_url = !self.headers.is_empty() || has_credentials;
+        let of_command = !self.env.is_empty()
+            || self.cwd.is_some()
+            || self.inherit_env.is_some()
+            || !self.args.is_empty()
+            || self.sandbox.is_some();
+        let is_built_in = matches!(target, Target::Documents { .. } | Target::Database { .. });
         let foreign = match &target {
-            Target::Stdio { .. } => !self.headers.is_empty() || has_credentials,
-            Target::Http { .. } | Target::Sse { .. } => {
-                let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
-                has_process || !self.args.is_empty() || self.sandbox.is_some()
-            }
+            Target::Stdio { .. } => of_url,
+            Target::Http { .. } | Target::Sse { .. } => of_command,
+            Target::Documents { .. } | Target::Database { .. } => of_url || of_command || self.era != Era::Auto,
             Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
-            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`";
+            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`, \
+                          and `era` with either";
             return Err(FieldError::new(*place, reason));
         }
         let variables = noted.unset();
@@ -697,7 +728,8 @@ impl UpstreamEntry {
             include_tools: self.include_tools,
             exclude_tools: self.exclude_tools,
             timeout,
-            era: self.era,
+            // What this process says to itself needs no negotiation.
+            era: if is_built_in { Era::Legacy } else { self.era },
             credentials,
             masks: noted.masks(),
         })
@@ -788,6 +820,7 @@ mod tests {
             ("modes: proxy", "unknown field"),
             ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
             ("top_k: 0", "top_k: must be at least 1"),
+            ("{mode: passthrough, durations: true}", "durations: goes with the modes `gateway` and `proxy`"),
             ("deadline_seconds: 0", "deadline_seconds: is 0"),
             (
                 "{deadline_seconds: 5, upstreams: {a: {command: x}}}",
@@ -844,6 +877,13 @@ mod tests {
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, documents: d}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {documents: d, database: e}}", "and one of them alone"),
+            ("upstreams: {a: {type: stdio, database: e}}", "`documents` or `database` (no type)"),
+            ("upstreams: {a: {documents: d, sandbox: true}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {database: d, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {database: d, era: modern}}", "and `era` with either"),
+            ("upstreams: {a: {documents: ''}}", "upstreams.a.documents: is empty"),
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
             ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
             ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),

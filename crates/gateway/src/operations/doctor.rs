@@ -25,6 +25,7 @@ use crate::results::artifacts::is_database;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::upstream::bubblewrap::Launch;
+use crate::upstream::built_in::{database, documents};
 use crate::upstream::config::{Confinement, Era, Target, UpstreamConfig};
 use crate::upstream::executable;
 use crate::upstream::fault::Fault;
@@ -355,6 +356,19 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
     let mut complaints = Vec::new();
     match &upstream.target {
         Target::InProcess(_) => {}
+        Target::Documents { folder } => complaints.extend(match documents::look(folder) {
+            Ok(left_out) if left_out.is_empty() => None,
+            Ok(left_out) => {
+                let remedy = "name a narrower folder, or make the files smaller; what is left out is not found";
+                Some(Complaint::new(Severity::Warning, place("documents"), left_out.to_string(), remedy))
+            }
+            Err(error) => {
+                Some(Complaint::new(Severity::Error, place("documents"), error.problem(), error.remedy()))
+            }
+        }),
+        Target::Database { file } => complaints.extend(database::look(file).err().map(|error| {
+            Complaint::new(Severity::Error, place("database"), error.problem(), error.remedy())
+        })),
         Target::Unset { variables } => complaints.push(Complaint::new(
             Severity::Error,
             format!("upstreams.{name}"),
@@ -417,7 +431,13 @@ async fn check_reach(
     environment: Environment<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Reach {
-    let Target::Stdio { command, args, env, confinement } = &upstream.target else { return Reach::Remote };
+    let (command, args, env, confinement) = match &upstream.target {
+        Target::Stdio { command, args, env, confinement } => (command, args, env, confinement),
+        Target::Documents { folder: path } | Target::Database { file: path } => {
+            return Reach::Read { path: path.clone() };
+        }
+        Target::Http { .. } | Target::Sse { .. } | Target::Unset { .. } | Target::InProcess(_) => return Reach::Remote,
+    };
     let Confinement::Sandbox(sandbox) = confinement else { return Reach::User };
     let place = format!("upstreams.{name}.sandbox");
     let environment = |name: &str| environment(name).map(OsString::from);
@@ -851,6 +871,28 @@ upstreams:
     Error FOLDER/gateway.yaml: line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough
     ");
         insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
+    }
+
+    #[test]
+    fn what_a_built_in_server_is_made_of_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let manual = folder.path().join("manual");
+        std::fs::create_dir(&manual).unwrap();
+        std::fs::write(manual.join("bytes.md"), b"\xff").unwrap();
+        std::fs::write(folder.path().join("note.txt"), "no database, but long enough for a header".repeat(40)).unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let found = examined(&format!(
+            "upstreams: {{a: {{documents: '{}'}}, b: {{documents: '{}'}}, c: {{documents: none}}, d: {{database: '{}'}}}}",
+            at("manual"),
+            at("note.txt"),
+            at("note.txt")
+        ));
+        insta::assert_snapshot!(found.replace(&folder.path().display().to_string(), "HERE"), @r"
+        Error upstreams.b.documents: HERE/note.txt is not a folder
+        Error upstreams.c.documents: FOLDER/none: No such file or directory (os error 2)
+        Error upstreams.d.database: HERE/note.txt: file is not a database
+        Warning upstreams.a.documents: 1 left out: bytes.md: `bytes.md` is not UTF-8
+        ");
     }
 
     #[test]

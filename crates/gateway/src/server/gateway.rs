@@ -239,6 +239,7 @@ impl Gateway {
                     questions,
                     retry: config.retry.clone(),
                     mode: config.mode,
+                    durations: config.durations,
                 },
             },
             passthrough: Passthrough {

@@ -377,6 +377,24 @@ fn a_dry_run_reports_each_check_and_uses_nothing_up() {
 }
 
 #[test]
+fn a_result_says_how_long_its_upstream_took_where_that_is_wanted() {
+    run(async {
+        let cached = "cache: {read_only: true, allow: [price]}\n";
+        let scene_with = scene(&format!("{cached}durations: true\n")).await;
+        let caller = scene_with.client(Mute);
+        let first = scene_with.execute(&caller, "price", json!({"id": 7})).await;
+        let took = first["_meta"]["contextweaver/duration_ms"].as_f64().unwrap();
+        assert!((0.0..30_000.0).contains(&took), "{took}");
+        let second = scene_with.execute(&caller, "price", json!({"id": 7})).await;
+        assert_eq!((scene_with.calls(), second.get("_meta")), (1, None), "what is cached has no time in it");
+        assert_eq!(second["content"], first["content"]);
+        let without = scene(cached).await;
+        let plain = without.execute(&without.client(Mute), "price", json!({"id": 7})).await;
+        assert_eq!((plain.get("_meta"), &plain["content"]), (None, &first["content"]));
+    });
+}
+
+#[test]
 fn a_result_says_how_it_came_about() {
     run(async {
         let scene = scene("cache: {read_only: true, allow: [price]}\ntolerant_args: true\n").await;

@@ -1,6 +1,7 @@
 //! The one way of a call from the guards to an upstream and back to the model.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
 use crate::guard::sign::{SIGNATURE, Signature};
-use crate::protocol::message::Raw;
+use crate::protocol::message::{Members, Raw};
 use crate::results::content::{Read, contents, messages, tool_result};
 use crate::results::firewall::{Origin, ResultFirewall};
 use crate::session::elicitation::is_question;
@@ -23,6 +24,9 @@ use crate::upstream::client::Upstream;
 use crate::upstream::registry::Upstreams;
 use crate::upstream::retry::RetryConfig;
 use contextweaver_core::catalog::SelectableItem;
+
+/// The member of `_meta` that says how long the upstream of a call took, in milliseconds.
+const DURATION: &str = "contextweaver/duration_ms";
 
 /// What calls need on their way.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub(crate) struct Calls {
     pub(crate) retry: RetryConfig,
     /// How results are presented.
     pub(crate) mode: Mode,
+    /// Whether results of tools say how long the upstream took.
+    pub(crate) durations: bool,
 }
 
 /// How an upstream is asked for one kind of call.
@@ -81,21 +87,21 @@ impl Calls {
         let method = Method::of(call.route);
         let arguments = call.sent_arguments();
         let exhausted = |what: &str, error| GatewayError::exhausted(Code::UpstreamError, what, error);
-        let result = match &call.cached {
+        let (result, took) = match &call.cached {
             Some(result) => {
                 call.context.trace.set_cached();
-                result.clone()
+                (result.clone(), None)
             }
             None => {
                 let upstream = self.upstreams.of_item(item.server.as_deref(), id)?;
-                let result = self.exchange(&call, upstream, item, &method, &arguments, id).await?;
+                let (result, took) = self.exchange(&call, upstream, item, &method, &arguments, id).await?;
                 let is_large = result.bytes().len() > LARGE;
                 if is_question(&result) {
                     return self.questions.ask_back(&self.guards, &call, upstream.name(), id, &result).await;
                 }
                 let checked = in_turn_if(is_large, || self.guards.check_result(&call, &result)).await;
                 checked.map_err(|error| exhausted("checking its result", error).at(id))??;
-                result
+                (result, Some(took))
             }
         };
         let answer = match self.mode {
@@ -119,10 +125,17 @@ impl Calls {
             }
         };
         self.guards.keep(&call, &result).await;
-        Ok(answer)
+        // Behind what is kept: neither the cache nor an artifact has a time in it.
+        let Some(took) = took.filter(|_| self.durations && matches!(call.route, Route::Tool)) else {
+            return Ok(answer);
+        };
+        let is_large = answer.bytes().len() > LARGE;
+        let timed = in_turn_if(is_large, || with_duration(&answer, took)).await;
+        timed.map_err(|error| exhausted("writing its duration", error).at(id))
     }
 
-    /// The answer of the upstream as it came, its signature checked and removed.
+    /// The answer of the upstream as it came, its signature checked and removed, and how long the attempt took that it
+    /// answered.
     async fn exchange(
         &self,
         call: &GuardedCall<'_>,
@@ -131,7 +144,7 @@ impl Calls {
         method: &Method,
         arguments: &Raw,
         id: &str,
-    ) -> Result<Raw, GatewayError> {
+    ) -> Result<(Raw, Duration), GatewayError> {
         let context = &call.context;
         let attempt = || async {
             // A signature is accepted once: each attempt has its own.
@@ -154,13 +167,15 @@ impl Calls {
                 progress: context.progress.as_ref(),
                 questions: self.questions.presented(),
             };
+            let asked = Instant::now();
             let answer = upstream.request(request).await;
+            let took = asked.elapsed();
             match (&mut span, &answer) {
                 (Some(span), Err(fault)) => span.fail(fault.to_error(upstream.name()).code.word()),
                 (Some(span), Ok(result)) if is_error(result) => span.fail("tool_error"),
                 _ => {}
             }
-            answer.map(|answer| (signature, answer))
+            answer.map(|answer| (signature, answer, took))
         };
         let answer = if method.retries {
             let tried = self.retry.run(attempt).await;
@@ -172,12 +187,23 @@ impl Calls {
         } else {
             attempt().await
         };
-        let (signature, answer) = answer.map_err(|fault| fault.to_error(upstream.name()).at(id))?;
-        self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
+        let (signature, answer, took) = answer.map_err(|fault| fault.to_error(upstream.name()).at(id))?;
+        let verified = self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
             self.telemetry.signature_refused(call.caller.session(), Signed::Answer, &error);
             error.of_answer(&answer).at(id)
-        })
+        });
+        Ok((verified?, took))
     }
+}
+
+/// A result that says how long its upstream took; what else is in its `_meta` stays.
+fn with_duration(answer: &Raw, took: Duration) -> Raw {
+    let Ok(mut members) = answer.read::<Members<'_>>() else { return answer.clone() };
+    let meta = members.get("_meta").map(Raw::of);
+    let mut meta: Members<'_> = meta.as_ref().and_then(|meta| meta.read().ok()).unwrap_or_default();
+    meta.set(DURATION, &Raw::of(&((took.as_secs_f64() * 1e6).round() / 1e3)));
+    members.set("_meta", &Raw::of(&meta));
+    Raw::of(&members)
 }
 
 /// The parameters of `tools/call` and `prompts/get`.
@@ -191,4 +217,26 @@ fn call_params(name: &str, arguments: &Raw, signature: Option<&Signature>) -> Ra
     }
     let meta = signature.map(|signature| json!({ SIGNATURE: signature }));
     Raw::of(&Params { name, arguments: &arguments.to_raw_value(), meta })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_joins_what_is_said_of_a_result() {
+        let took = Duration::from_nanos(1_234_567);
+        for (answer, expected) in [
+            (r#"{"content":[]}"#, r#"{"content":[],"_meta":{"contextweaver/duration_ms":1.235}}"#),
+            (
+                r#"{"_meta":{"k":123456789012345678901234567890,"contextweaver/duration_ms":7},"content":[]}"#,
+                r#"{"_meta":{"k":123456789012345678901234567890,"contextweaver/duration_ms":1.235},"content":[]}"#,
+            ),
+            (r#"{"content":[],"_meta":null}"#, r#"{"content":[],"_meta":{"contextweaver/duration_ms":1.235}}"#),
+            ("[]", "[]"),
+        ] {
+            let timed = with_duration(&Raw::of_text(answer.to_owned()), took);
+            assert_eq!(std::str::from_utf8(timed.bytes()).unwrap(), expected);
+        }
+    }
 }

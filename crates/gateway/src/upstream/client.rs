@@ -8,6 +8,7 @@
 //! not answered yet are kept by its `peer`.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::breaker::{self, Circuit, CircuitBreaker, CircuitState, PATIENCE};
+use super::built_in::{BuiltInError, database, documents};
 use super::call::{Call, MESSAGE_LIMIT};
 use super::config::{Era, Target, UpstreamConfig};
 use super::credentials::{Credentials, Passthrough};
@@ -31,6 +33,7 @@ use super::in_process::InProcess;
 use super::mailbox::{Event, EventSender};
 use super::per_caller::{Connection, PerCaller};
 use super::stdio::{LineLink, Program};
+use super::toolset::Toolset;
 use crate::common::secret::Secret;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
@@ -490,6 +493,10 @@ impl Upstream {
                 let names = variables.join(", ");
                 return Err(Fault::Unavailable(format!("set {names} in the gateway's environment and start it again")));
             }
+            Target::Documents { folder } => {
+                Link::InProcess(InProcess::new(made(folder.clone(), documents::server).await?))
+            }
+            Target::Database { file } => Link::InProcess(InProcess::new(made(file.clone(), database::server).await?)),
             Target::InProcess(answer) => Link::InProcess(answer.clone()),
         })
     }
@@ -503,6 +510,13 @@ impl Upstream {
             }
         }
     }
+}
+
+/// The server that this process makes of what is at a path; a disk may be slow.
+async fn made(path: PathBuf, server: fn(&Path) -> Result<Toolset, BuiltInError>) -> Result<Toolset, Fault> {
+    let made = tokio::task::spawn_blocking(move || server(&path)).await;
+    let made = made.map_err(|error| Fault::Unavailable(error.to_string()))?;
+    made.map_err(|error| Fault::Unavailable(error.to_string()))
 }
 
 /// The caller's own token, where it was issued for the upstream.
@@ -567,12 +581,13 @@ impl Connected {
         };
         tokio::select! {
             biased;
-            answer = self.exchange(call) => answer,
+            answer = self.exchange(call, timeout) => answer,
             () = patience => Err(Fault::Timeout(timeout)),
         }
     }
 
-    async fn exchange(&self, call: &Call<'_>) -> Result<Raw, Fault> {
+    /// The answer to a call. Code of this process has so much time for it.
+    async fn exchange(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         match &self.link {
             Link::Lines(link) => {
                 let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
@@ -582,7 +597,7 @@ impl Connected {
                 let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
                 link.exchange(ticket, text, call).await
             }
-            Link::InProcess(answer) => answer.answer(call.method, call.params),
+            Link::InProcess(answer) => answer.answer(call.method, call.params, timeout).await,
         }
     }
 
@@ -625,7 +640,7 @@ impl Connected {
                         return std::future::pending().await;
                     }
                     let params = listen_params(changes, &uris);
-                    connected.exchange(&Call::own("subscriptions/listen", Some(&params))).await
+                    connected.exchange(&Call::own("subscriptions/listen", Some(&params)), Duration::MAX).await
                 };
                 tokio::select! {
                     answer = call => if let Err(fault @ Fault::Rpc(_)) = answer {

@@ -81,6 +81,16 @@ pub enum Target {
         /// The variables, sorted.
         variables: Vec<String>,
     },
+    /// The texts below a folder, which this process searches and reads.
+    Documents {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A database of SQLite, which this process reads.
+    Database {
+        /// The file.
+        file: PathBuf,
+    },
     /// Code of this process; no file can say it.
     InProcess(InProcess),
 }
@@ -104,6 +114,8 @@ impl fmt::Debug for Target {
                 formatter.debug_struct("Sse").field("url", &shown(url)).field("headers", &names(headers)).finish()
             }
             Self::Unset { variables } => formatter.debug_struct("Unset").field("variables", variables).finish(),
+            Self::Documents { folder } => formatter.debug_struct("Documents").field("folder", folder).finish(),
+            Self::Database { file } => formatter.debug_struct("Database").field("file", file).finish(),
             Self::InProcess(answer) => formatter.debug_tuple("InProcess").field(answer).finish(),
         }
     }

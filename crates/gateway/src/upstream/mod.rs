@@ -2,6 +2,7 @@
 
 pub(crate) mod breaker;
 pub(crate) mod bubblewrap;
+pub(crate) mod built_in;
 pub mod call;
 pub mod client;
 pub(crate) mod config;
@@ -24,5 +25,5 @@ mod stdio;
 pub mod toolset;
 
 pub use self::fault::Fault;
-pub use self::in_process::{Answer, InProcess};
+pub use self::in_process::{Answer, InProcess, Stop};
 pub use self::toolset::{DuplicateTool, Tool, Toolset};

@@ -294,6 +294,11 @@ pub enum Reach {
     Remote,
     /// What the user may reach that the gateway runs as.
     User,
+    /// It is no program: the gateway reads what is at this path, and changes nothing.
+    Read {
+        /// The folder or file.
+        path: PathBuf,
+    },
     /// What a sandbox lets through, with the folders of the system for reading.
     Sandbox {
         /// Whether it has the network of the machine.
@@ -348,6 +353,7 @@ impl fmt::Display for Reach {
         match self {
             Self::Remote => formatter.write_str("not of this machine"),
             Self::User => formatter.write_str("not in a sandbox: it may do what the user of the gateway may"),
+            Self::Read { path } => write!(formatter, "no program: it reads {} and changes nothing", path.display()),
             Self::Sandbox { network, read, write, folder, memory_bytes, processes } => {
                 write!(formatter, "in a sandbox: {}", if *network { "the network" } else { "no network" })?;
                 write!(formatter, "; reads the system")?;

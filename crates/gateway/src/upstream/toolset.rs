@@ -6,31 +6,38 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
-use super::in_process::Answer;
+use super::in_process::{Answer, Stop};
 use crate::protocol::message::{INVALID_PARAMS, METHOD_NOT_FOUND, Raw, RpcError};
 use crate::protocol::versions::LEGACY_VERSIONS;
 
 /// What a tool does with its arguments.
-type Function = dyn Fn(&Map<String, Value>) -> Result<Value, String> + Send + Sync;
+enum Function {
+    /// At once.
+    Quick(Box<dyn Fn(&Map<String, Value>) -> Result<Value, String> + Send + Sync>),
+    /// In a while.
+    Long(Box<dyn Fn(&Map<String, Value>, &Stop) -> Result<Value, String> + Send + Sync>),
+}
 
 /// A tool: what is said of it, and the function that is called.
 pub struct Tool {
     name: String,
     definition: Map<String, Value>,
-    function: Box<Function>,
+    function: Function,
 }
 
 impl Tool {
     /// A tool whose arguments fit `input_schema`, a JSON Schema of an object.
     ///
-    /// The function gets arguments that fit. A text that it gives is the result as it is; another value is the result as
-    /// JSON, and structured content where it is an object. Its error is a result that says that the tool failed, for the
-    /// model to read. It is called from many calls at once and must not wait: what it does, the runtime waits for.
+    /// The function gets arguments that fit. A text that it gives is the result as it is, and where the tool has an
+    /// `outputSchema` the member `result` of the structured content; another value is the result as JSON, and structured
+    /// content where it is an object. Its error is a result that says that the tool failed, for the model to read. It is
+    /// called from many calls at once and must not wait: what it does, the runtime waits for.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -38,11 +45,26 @@ impl Tool {
         input_schema: Value,
         function: impl Fn(&Map<String, Value>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
-        let name = name.into();
+        Self::of(name.into(), description.into(), input_schema, Function::Quick(Box::new(function)))
+    }
+
+    /// The same for a function that may take long: it is called beside the runtime, when the turn of the caller comes, and
+    /// must end soon after what it gets as its second argument is due.
+    #[must_use]
+    pub fn long(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+        function: impl Fn(&Map<String, Value>, &Stop) -> Result<Value, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(name.into(), description.into(), input_schema, Function::Long(Box::new(function)))
+    }
+
+    fn of(name: String, description: String, input_schema: Value, function: Function) -> Self {
         let definition =
-            [("name", name.as_str().into()), ("description", description.into().into()), ("inputSchema", input_schema)];
+            [("name", name.as_str().into()), ("description", description.into()), ("inputSchema", input_schema)];
         let definition = definition.map(|(member, value): (&str, Value)| (member.to_owned(), value));
-        Self { name, definition: definition.into_iter().collect(), function: Box::new(function) }
+        Self { name, definition: definition.into_iter().collect(), function }
     }
 
     /// The same with another member of a tool of MCP: `outputSchema`, `annotations`, or `tags`, the capabilities by which a
@@ -92,7 +114,13 @@ impl Toolset {
         Ok(Self { name: name.into(), version: version.into(), tools: by_name })
     }
 
-    fn call(&self, params: Option<&Raw>) -> Result<Value, RpcError> {
+    /// A server of our own, whose tools have names of their own each.
+    pub(super) fn of<const N: usize>(name: &str, version: &str, tools: [Tool; N]) -> Self {
+        let tools = tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
+        Self { name: name.to_owned(), version: version.to_owned(), tools }
+    }
+
+    fn call(&self, params: Option<&Raw>, stop: &Stop) -> Result<Value, RpcError> {
         #[derive(Deserialize)]
         struct Call {
             name: String,
@@ -105,7 +133,14 @@ impl Toolset {
             return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", call.name)));
         };
         let text = |text: &str| json!([{"type": "text", "text": text}]);
-        Ok(match (tool.function)(&call.arguments) {
+        let result = match &tool.function {
+            Function::Quick(function) => function(&call.arguments),
+            Function::Long(function) => function(&call.arguments, stop),
+        };
+        Ok(match result {
+            Ok(Value::String(result)) if tool.definition.contains_key("outputSchema") => {
+                json!({"content": text(&result), "structuredContent": {"result": result}})
+            }
             Ok(Value::String(result)) => json!({"content": text(&result)}),
             Ok(result @ Value::Object(_)) => {
                 json!({"content": text(&result.to_string()), "structuredContent": result})
@@ -118,6 +153,14 @@ impl Toolset {
 
 impl Answer for Toolset {
     fn answer(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+        self.work(method, params, &Stop::after(Duration::MAX))
+    }
+
+    fn takes_long(&self, method: &str) -> bool {
+        method == "tools/call" && self.tools.values().any(|tool| matches!(tool.function, Function::Long(_)))
+    }
+
+    fn work(&self, method: &str, params: Option<&Raw>, stop: &Stop) -> Result<Raw, Fault> {
         let answer = match method {
             "initialize" => Ok(json!({
                 "protocolVersion": LEGACY_VERSIONS[0],
@@ -129,7 +172,7 @@ impl Answer for Toolset {
                 let tools: Vec<&Map<String, Value>> = self.tools.values().map(|tool| &tool.definition).collect();
                 Ok(json!({ "tools": tools }))
             }
-            "tools/call" => self.call(params),
+            "tools/call" => self.call(params, stop),
             _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("unknown method: {method}"))),
         };
         answer.map(|answer| Raw::of(&answer)).map_err(Fault::Rpc)
