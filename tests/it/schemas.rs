@@ -468,7 +468,7 @@ fn kinds() -> Vec<Kind> {
             examples: vec![
                 json!({
                     "mode": "proxy", "name": "tools", "top_k": 5, "cache_stable": true, "cards": "lines",
-                    "structured": "off", "durations": true, "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
+                    "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
                     "audit": {"file": "audit.jsonl", "on_failure": "warn", "sync": true},
                     "otlp": {"endpoint": "http://127.0.0.1:4318", "headers": {"a": "b"}, "service_name": "g",
                         "attributes": {"c": "d"}, "traces": true, "metrics": false, "interval_seconds": 5.5, "sample": 0.5},
@@ -487,9 +487,7 @@ fn kinds() -> Vec<Kind> {
                         "f": {"url": "http://h/mcp", "credentials": {"exchange": {"token_endpoint": "https://i/token",
                             "client_id": "c", "client_secret": "${env:B}", "client_authentication": "post", "audience": "f",
                             "resource": "https://f/mcp", "scope": "a b"}}},
-                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}},
-                        "h": {"documents": "manual"},
-                        "i": {"database": "shop.sqlite", "timeout": 5.5}
+                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}}
                     },
                     "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0, "list_cache": "lists"}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},
@@ -507,6 +505,7 @@ fn kinds() -> Vec<Kind> {
                         "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
                             "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
+                json!({"durations": true, "upstreams": {"h": {"documents": "manual"}, "i": {"database": "shop.sqlite", "timeout": 5.5}}}),
                 json!({"catalog": "tools.json", "answers": "answers.json", "state": {"url": "redis://h:1/0", "prefix": "p"},
                     "artifacts": {"s3": {"bucket": "b", "prefix": "p", "region": "r", "endpoint": "http://h", "access_key_id": "${env:B}",
                         "secret_access_key": "${env:B}"}}, "sandbox": {"memory": "2GiB"}, "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
