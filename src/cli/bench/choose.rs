@@ -21,7 +21,7 @@ use contextweaver_bench::eval::process::{Limits, ProcessEngine, ProcessError};
 use contextweaver_bench::eval::record::Estimate;
 use contextweaver_bench::eval::run::{Evaluation, PROMPT_CARDS};
 use contextweaver_bench::own::words::code;
-use contextweaver_bench::report::number::{count, difference, fixed, interval, share, word};
+use contextweaver_bench::report::number::{count, difference, fixed, interval, share, standing};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::ToolFormat;
 use contextweaver_core::files::{WriteError, replace_file, replace_file_with};
@@ -340,8 +340,10 @@ impl Chosen {
         let ChoiceFacts { asked, repaired, tokens, answers, versus_first_card, .. } = &self.facts;
         let mut figures = Vec::new();
         if let Some(one) = versus_first_card {
-            figures
-                .push(("difference", format!("{} from {}: {}", difference(&one.difference), one.control, word(one))));
+            figures.push((
+                "difference",
+                format!("{} from {}: {}", difference(&one.difference), one.control, standing(one)),
+            ));
         }
         figures.push(("repaired", format!("{} of {} answers", count(*repaired), count(*asked))));
         let (mean, cards) = (fixed(tokens.prompt_mean, 0), fixed(tokens.cards_mean, 0));

@@ -22,8 +22,8 @@ use contextweaver_bench::report::number::{count, share};
 use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
-Every configuration is compared with the default, case by case. `improved` and
-`regressed` mean that a sign-flip test finds a difference at the 5 % level,
+Every configuration is compared with the default, case by case. `better` and
+`worse` mean that a sign-flip test finds a difference at the 5 % level,
 after Holm's correction for the number of configurations, and that its interval
 excludes zero; `same` that no answer differs or the interval stays within one
 point, whatever the test finds. One measure of all configurations is corrected together: over the

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::number::{could_be_seen, count, difference, share, word};
+use super::number::{could_be_seen, count, difference, share, standing};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
 use crate::eval::decision::{Decision, MARGIN};
@@ -12,7 +12,7 @@ use crate::eval::sweep::Outcome as Routed;
 /// A paired difference with what it says.
 #[must_use]
 pub fn paired(paired: &Paired) -> String {
-    format!("{} {}", difference(&paired.difference), word(paired))
+    format!("{} {}", difference(&paired.difference), standing(paired))
 }
 
 /// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
@@ -49,8 +49,8 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
             share(one.fidelity),
             mark(one.on_front_of_kept),
             mark(one.on_front_of_fidelity),
-            word(&one.kept_against_first.paired),
-            word(&one.fidelity_against_first.paired),
+            standing(&one.kept_against_first.paired),
+            standing(&one.fidelity_against_first.paired),
         ]);
     }
     table.plain()

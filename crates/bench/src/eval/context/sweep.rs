@@ -474,7 +474,7 @@ fn is_on_front(points: &[(usize, f64)], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::decision::Word;
+    use crate::eval::decision::{Standing, Word};
 
     #[test]
     fn the_front_holds_what_nothing_beats() {
@@ -526,10 +526,10 @@ mod tests {
             outcomes.extend((1..others).map(|_| against("same", &[1.0; 8], &first)));
             conclude(&mut outcomes);
             let one = &outcomes[1].kept_against_first;
-            (Word::of(&one.paired), one.paired.p, one.p_holm, outcomes[0].kept_against_first.p_holm)
+            (Standing::of(&one.paired), one.paired.p, one.p_holm, outcomes[0].kept_against_first.p_holm)
         };
-        assert_eq!(words(2), (Word::Regressed, 0.007813, 0.015626, 1.0));
-        assert_eq!(words(20), (Word::Inconclusive, 0.007813, 0.15626, 1.0));
+        assert_eq!(words(2), (Standing::Worse, 0.007813, 0.015626, 1.0));
+        assert_eq!(words(20), (Standing::Inconclusive, 0.007813, 0.15626, 1.0));
     }
 
     /// An outcome that keeps these shares where `first` keeps its own.
