@@ -138,7 +138,7 @@ pub(super) fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Resul
     for (parameter, value) in edges {
         writeln!(
             out,
-            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond, if it is allowed"
+            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
         )?;
     }
     Ok(Outcome::Ok)

@@ -102,7 +102,8 @@ fn edges(page: &mut Document, edges: &[(String, f64)]) {
     }
     let named: Vec<String> = edges.iter().map(|(parameter, value)| format!("{parameter} ({value})")).collect();
     page.block(&format!(
-        "Best at the first or the last value that was tried; where a configuration may go further, a better one may lie beyond: {}.",
+        "Best at the first or the last value that was tried, where a configuration may go further, so that a better one may lie \
+         beyond: {}.",
         named.join(", ")
     ));
 }
