@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::choose::{Choices, ChooseArgs, Chosen, choices, partial};
+use super::choose::{Choices, ChooseArgs, Chosen, choices, keep, keep_at_a_signal, partial};
 use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
@@ -329,7 +329,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         bail!("--choose and --replay have no place in a CSV table; use text, json, jsonl or markdown");
     }
     if !args.process.is_empty() || args.mcp.is_some() || args.choose.starts() {
-        end_engines_at_a_signal()?;
+        end_engines_at_a_signal(keep_at_a_signal)?;
     }
     let Ran { mut measured, mut absent, lacks_first } = measure(args, &collection)?;
     let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
@@ -348,7 +348,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     };
     // Answers cost time and money: they are kept before anything else can fail, and their figures are printed even where
     // they are not kept.
-    let unkept = args.choose.record().and_then(|path| choices.keep(path).err());
+    let unkept = keep().err();
     absent.extend(choices.absent);
     // Everything is made before the first of the other files is written.
     let mut files = Vec::new();
