@@ -154,8 +154,8 @@ fn refuse_in_workspace(given: &[(&str, bool)]) -> Result<()> {
 }
 
 /// From now on, a signal to end ends the engines of others as well, and removes the folders that were made for them: they
-/// are no part of the group of processes that a terminal interrupts.
-fn end_engines_at_a_signal() -> Result<()> {
+/// are no part of the group of processes that a terminal interrupts. `last` is done after that.
+fn end_engines_at_a_signal(last: impl FnOnce() + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = {
         // Signals are taken from here on, and not only when the thread runs.
@@ -165,6 +165,7 @@ fn end_engines_at_a_signal() -> Result<()> {
     std::thread::spawn(move || {
         let code = runtime.block_on(code);
         end_all();
+        last();
         std::process::exit(code);
     });
     Ok(())

@@ -237,7 +237,43 @@ fn what_was_answered_before_a_bad_end_is_kept() {
     assert!(run.stdout.starts_with(&replayed.stdout), "{}{}", run.stdout, replayed.stdout);
 }
 
-/// The folder of the record goes while answers are given.
+#[cfg(unix)]
+#[test]
+fn what_was_answered_before_a_signal_is_kept() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let waits = format!("n=$((n + 1)); [ $n = 3 ] && {{ : > \"$TMPDIR/third\"; sleep 600; }}; {FIRST}");
+    let files = files(&[("first", FIRST), ("waits", &waits)]);
+    files.write("answers.jsonl", "an earlier record\n");
+    let third = files.write("seen/none", "").with_file_name("third");
+    for (choosers, whole) in [(&["waits"][..], None), (&["first", "waits"], Some(1 + 5))] {
+        let _ = fs::remove_file(&third);
+        let choosers: Vec<String> = choosers.iter().map(|name| format!("{name}=sh {name}.sh")).collect();
+        let arguments = choosers.iter().flat_map(|chooser| ["--choose", chooser]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        command.args(EVAL).args(arguments).args(["--record", "answers.jsonl"]).env("TMPDIR", files.path("seen"));
+        let mut child =
+            command.current_dir(files.path("")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !third.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let text = |name: &str| fs::read_to_string(files.path(name)).unwrap();
+        match whole {
+            None => assert_eq!(text("answers.jsonl"), "an earlier record\n"),
+            Some(lines) => assert_eq!(text("answers.jsonl").lines().count(), lines),
+        }
+        let part = text("answers.jsonl.partial");
+        assert!(part.lines().count() == 1 + 2 && part.ends_with("}\n"), "{part}");
+        let replayed = eval(&files, &["--replay", "answers.jsonl.partial"]);
+        let expected = "answers.jsonl.partial:3: `waits` has no answer to 3 of 5 queries, the first of them `";
+        assert!(replayed.code == 2 && replayed.stderr.contains(expected), "{}", replayed.shown());
+    }
+}
+
 #[test]
 fn it_gets_definitions_and_variables_where_it_shall() {
     let called = r#"case "$line" in

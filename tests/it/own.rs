@@ -279,11 +279,7 @@ fn a_sweep_says_that_it_looked_at_the_queries() {
     let sweep = files.run(&["bench", "sweep", "--root", "gate"]);
     assert_eq!(sweep.code, 0, "{}", sweep.shown());
     assert!(sweep.stdout.contains("measured on the queries that one would choose by"), "{}", sweep.shown());
-    assert!(
-        sweep.stdout.contains(" is the last one; a better one may lie beyond, if it is allowed\n"),
-        "{}",
-        sweep.shown()
-    );
+    assert!(sweep.stdout.contains(" is the last one; a better one may lie beyond\n"), "{}", sweep.shown());
     files.write("gate/queries.jsonl", "{\"id\": \"q\", \"query\": \"order a pizza\", \"relevant\": []}\n");
     let nothing = files.run(&["bench", "sweep", "--root", "gate"]);
     assert!(

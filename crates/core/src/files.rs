@@ -1,7 +1,8 @@
-//! Writing files whole or not at all, files that only their owner can read, and the byte order mark in front of a text.
+//! Reading files up to a bound, writing files whole or not at all, files that only their owner can read, and the byte order
+//! mark in front of a text.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +17,72 @@ pub struct WriteError {
     pub path: PathBuf,
     /// The system's error.
     source: io::Error,
+}
+
+/// A file was not read: nothing of it is used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct ReadError {
+    /// The file that was to be read.
+    pub path: PathBuf,
+    /// Why it was not.
+    #[source]
+    pub reason: Unread,
+}
+
+/// Why something was not read whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The system does not give it.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// It is over the bound.
+    #[error("it has more than {}", size(*most))]
+    TooLarge {
+        /// Bytes that it may have.
+        most: u64,
+    },
+    /// It was to be text.
+    #[error("it is not UTF-8; save it as UTF-8")]
+    NotText,
+}
+
+/// A number of bytes, in MiB where that is a whole number.
+fn size(bytes: u64) -> String {
+    match bytes {
+        whole if whole > 0 && whole.trailing_zeros() >= 20 => format!("{} MiB", whole >> 20),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+/// Reads `source` to its end, where that comes within `most` bytes. No more is held of a longer one, whatever it says about
+/// its length.
+///
+/// # Errors
+/// [`Unread::System`] and [`Unread::TooLarge`].
+pub fn read_at_most(source: impl Read, most: u64) -> Result<Vec<u8>, Unread> {
+    let mut bytes = Vec::new();
+    // One byte more tells what is too large from what just fits.
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(Unread::TooLarge { most }) } else { Ok(bytes) }
+}
+
+/// The bytes of a file of at most `most` bytes.
+///
+/// # Errors
+/// [`ReadError`], which is not [`Unread::NotText`].
+pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+    let read = fs::File::open(path).map_err(Unread::from).and_then(|file| read_at_most(file, most));
+    read.map_err(|reason| ReadError { path: path.to_owned(), reason })
+}
+
+/// The text of a file of at most `most` bytes.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read_text_file(path: &Path, most: u64) -> Result<String, ReadError> {
+    let bytes = read_file(path, most)?;
+    String::from_utf8(bytes).map_err(|_| ReadError { path: path.to_owned(), reason: Unread::NotText })
 }
 
 /// The bytes of a text without the byte order mark that some editors put in front of UTF-8.
@@ -278,6 +345,24 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["dangling", "folder", "link", "new", "old", "other name", "socket", "target"]);
+    }
+
+    #[test]
+    fn a_file_is_read_whole_up_to_the_bound_and_one_byte_more_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("four");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read_file(&path, 4).unwrap(), b"four");
+        assert_eq!(read_text_file(&path, u64::MAX).unwrap(), "four");
+        let said = |error: ReadError| error.to_string().replace(&path.display().to_string(), "FILE");
+        assert_eq!(said(read_file(&path, 3).unwrap_err()), "FILE: it has more than 3 bytes");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(said(read_text_file(&path, 4).unwrap_err()), "FILE: it is not UTF-8; save it as UTF-8");
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(read_file(&path, 4), Err(ReadError { reason: Unread::System(_), .. })));
+        // What never ends is read up to the bound all the same.
+        let endless = read_at_most(io::repeat(b'x'), 1 << 20).unwrap_err();
+        assert_eq!(endless.to_string(), "it has more than 1 MiB");
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(in crate::cli) struct CheckEngineArgs {
 }
 
 pub(super) fn run(args: &CheckEngineArgs, out: &mut dyn Write) -> Result<Outcome> {
-    end_engines_at_a_signal()?;
+    end_engines_at_a_signal(|| ())?;
     let found = found(args)?;
     let wrong = found.count(Verdict::Wrong);
     match args.format {

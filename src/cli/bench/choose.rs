@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +15,7 @@ use serde::Serialize;
 use super::eval::{Absent, Role, named_command};
 use crate::cli::note;
 use contextweaver_bench::eval::choosing::score::{ChoiceFacts, Compared, Share, Tally, score};
+use contextweaver_bench::eval::choosing::transcript::Record;
 use contextweaver_bench::eval::choosing::{Answers, Asking, FORMS, MOST_CARDS, Put, Questions, transcript};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::process::choose::Chooser;
@@ -21,7 +23,7 @@ use contextweaver_bench::eval::process::{Limits, ProcessEngine, ProcessError};
 use contextweaver_bench::eval::record::Estimate;
 use contextweaver_bench::eval::run::{Evaluation, PROMPT_CARDS};
 use contextweaver_bench::own::words::code;
-use contextweaver_bench::report::number::{count, difference, fixed, interval, share, word};
+use contextweaver_bench::report::number::{count, difference, fixed, interval, share, standing};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::ToolFormat;
 use contextweaver_core::files::{WriteError, replace_file, replace_file_with};
@@ -144,23 +146,56 @@ impl ChooseArgs {
 pub(super) struct Choices {
     pub(super) chosen: Vec<Chosen>,
     pub(super) absent: Vec<Absent>,
-    /// What `--record` writes: the runs to the end.
-    whole: String,
-    /// What goes beside it: the answers of runs that ended too early.
-    part: String,
 }
 
-impl Choices {
-    /// Writes what was said to the file of `--record`, and beside it.
-    ///
-    /// # Errors
-    /// The first file that could not be written.
-    pub(super) fn keep(&self, record: &Path) -> Result<(), WriteError> {
-        let write =
-            |path: &Path, text: &str| if text.is_empty() { Ok(()) } else { replace_file(path, text.as_bytes()) };
-        let whole = write(record, &self.whole);
-        write(&partial(record), &self.part).and(whole)
+/// The file of `--record`, and what was said so far: a signal finds it here.
+static RECORD: OnceLock<(PathBuf, Mutex<Record>)> = OnceLock::new();
+
+/// How often a signal looks whether what was said is being written, and how long between.
+const LOOKS: usize = 200;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Writes what was said to the file of `--record`, and beside it; nothing without the option.
+///
+/// # Errors
+/// The first file that could not be written.
+pub(super) fn keep() -> Result<(), WriteError> {
+    let Some((path, record)) = RECORD.get() else { return Ok(()) };
+    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = write(path, &record);
+    // A signal that comes later has nothing left to write.
+    *record = Record::default();
+    kept
+}
+
+/// The same before this process ends at a signal, with the answers of the run that goes on. Who would add to it waits until the
+/// process has ended.
+pub(super) fn keep_at_a_signal() {
+    let Some((path, record)) = RECORD.get() else { return };
+    // A pipe has one reader, for what is written in the end, and may have none yet.
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        return;
     }
+    let free = (0..LOOKS).find_map(|_| {
+        let free = record.try_lock().ok();
+        if free.is_none() {
+            std::thread::sleep(PAUSE);
+        }
+        free
+    });
+    let Some(record) = free else { return };
+    match write(path, &record) {
+        Err(error) => note(&format!("--record: what was said is not kept: {error}")),
+        Ok(()) if record.part().is_empty() => {}
+        Ok(()) => note(&format!("the answers so far are kept in {}", partial(path).display())),
+    }
+    std::mem::forget(record);
+}
+
+fn write(path: &Path, record: &Record) -> Result<(), WriteError> {
+    let write = |path: &Path, text: &str| if text.is_empty() { Ok(()) } else { replace_file(path, text.as_bytes()) };
+    let whole = write(path, record.whole());
+    write(&partial(path), &record.part()).and(whole)
 }
 
 /// What one program chose.
@@ -204,12 +239,13 @@ pub(super) fn choices(
     let asking = Asking { cards: args.cards.unwrap_or(PROMPT_CARDS), tools_as: args.choose_as };
     let questions = Questions::of(collection, &evaluation.rankings, asking)?;
     let limits = Limits { route: Duration::from_secs(args.choose_timeout.unwrap_or(TIMEOUT)), ..Limits::default() };
+    let record = args.record.as_ref().map(|path| &RECORD.get_or_init(|| (path.clone(), Mutex::default())).1);
     for (name, command) in &args.choose {
         let put = || -> Result<Put, ProcessError> {
             let command = ProcessEngine::parse(command)?.command;
             let variables = args.choose_env.clone();
             let program = Chooser { command, hidden: hidden.to_vec(), variables, limits };
-            let put = questions.put(name, &program)?;
+            let put = questions.put(name, &program, record)?;
             note(&format!("{name}: {}", put.hiding.sentence()));
             Ok(put)
         };
@@ -245,10 +281,6 @@ impl Choices {
                 None => format!("; {said_of} of {asked_of} questions were answered, and --record keeps such answers"),
             };
             self.absent.push(Absent::of(name, Role::Chooser, &error).but(&but));
-        }
-        if record.is_some() && (said > 0 || said == asked) {
-            let kept = if said == asked { &mut self.whole } else { &mut self.part };
-            *kept += &transcript::write(questions, &answers)?;
         }
         if said == asked {
             self.chosen.push(chosen(engine, questions, answers)?);
@@ -340,8 +372,10 @@ impl Chosen {
         let ChoiceFacts { asked, repaired, tokens, answers, versus_first_card, .. } = &self.facts;
         let mut figures = Vec::new();
         if let Some(one) = versus_first_card {
-            figures
-                .push(("difference", format!("{} from {}: {}", difference(&one.difference), one.control, word(one))));
+            figures.push((
+                "difference",
+                format!("{} from {}: {}", difference(&one.difference), one.control, standing(one)),
+            ));
         }
         figures.push(("repaired", format!("{} of {} answers", count(*repaired), count(*asked))));
         let (mean, cards) = (fixed(tokens.prompt_mean, 0), fixed(tokens.cards_mean, 0));

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::choose::{Choices, ChooseArgs, Chosen, choices, partial};
+use super::choose::{Choices, ChooseArgs, Chosen, choices, keep, keep_at_a_signal, partial};
 use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
@@ -20,7 +20,7 @@ use contextweaver_bench::comparison::evaluations::Evaluations;
 use contextweaver_bench::comparison::outcomes::{ItemSet, Value};
 use contextweaver_bench::comparison::text::power;
 use contextweaver_bench::eval::collection::{Collection, Query};
-use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Word, decide};
+use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Standing, Word, decide};
 use contextweaver_bench::eval::engine::{Engine, Ranking, RouterEngine};
 use contextweaver_bench::eval::error::EvalError;
 use contextweaver_bench::eval::export;
@@ -205,9 +205,9 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<&'a ProcessReport>,
     facts: &'a Facts,
-    /// What became of recall@5 from the first engine to this one; absent of the first.
+    /// What its recall@5 is beside that of the first engine; absent of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<Word>,
+    verdict: Option<Standing>,
     /// The rank of each relevant tool by query; only queries with an answer.
     ranks: BTreeMap<&'a str, &'a [Option<usize>]>,
     /// The queries that lack a tool among the first five, where they were asked for.
@@ -329,7 +329,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         bail!("--choose and --replay have no place in a CSV table; use text, json, jsonl or markdown");
     }
     if !args.process.is_empty() || args.mcp.is_some() || args.choose.starts() {
-        end_engines_at_a_signal()?;
+        end_engines_at_a_signal(keep_at_a_signal)?;
     }
     let Ran { mut measured, mut absent, lacks_first } = measure(args, &collection)?;
     let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
@@ -348,7 +348,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     };
     // Answers cost time and money: they are kept before anything else can fail, and their figures are printed even where
     // they are not kept.
-    let unkept = args.choose.record().and_then(|path| choices.keep(path).err());
+    let unkept = keep().err();
     absent.extend(choices.absent);
     // Everything is made before the first of the other files is written.
     let mut files = Vec::new();
@@ -674,7 +674,7 @@ fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> 
         origin: one.origin,
         process: one.process.as_ref(),
         facts: &one.evaluation.facts,
-        verdict: one.evaluation.facts.versus_control.as_ref().map(Word::of),
+        verdict: one.evaluation.facts.versus_control.as_ref().map(Standing::of),
         ranks: outcomes
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
@@ -737,7 +737,7 @@ fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> Strin
         if let Some(paired) = &facts.versus_control {
             let Estimate { mean, low, high } = paired.difference;
             row.extend([mean, low, high].map(&number));
-            row.push(Word::of(paired).to_string());
+            row.push(Standing::of(paired).to_string());
         }
         table.row(row);
     }

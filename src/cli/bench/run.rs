@@ -282,7 +282,7 @@ struct ContextLine<'a> {
 
 /// `bench run --engines`: one line for each engine on each collection, then for each context engine on each scenario.
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
-    end_engines_at_a_signal()?;
+    end_engines_at_a_signal(|| ())?;
     let program = std::env::current_exe().context("this program's own file")?;
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
     let can_hide = hiding(&bench.workspace.judgements());

@@ -22,8 +22,8 @@ use contextweaver_bench::report::number::{count, share};
 use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
-Every configuration is compared with the default, case by case. `improved` and
-`regressed` mean that a sign-flip test finds a difference at the 5 % level,
+Every configuration is compared with the default, case by case. `better` and
+`worse` mean that a sign-flip test finds a difference at the 5 % level,
 after Holm's correction for the number of configurations, and that its interval
 excludes zero; `same` that no answer differs or the interval stays within one
 point, whatever the test finds. One measure of all configurations is corrected together: over the
@@ -138,7 +138,7 @@ pub(super) fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Resul
     for (parameter, value) in edges {
         writeln!(
             out,
-            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond, if it is allowed"
+            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
         )?;
     }
     Ok(Outcome::Ok)

@@ -2,12 +2,11 @@
 //!
 //! An answer is bounded in size and in time. Redirects are not followed: the token is for the gateway alone.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use contextweaver_core::files::{Unread, read_text_file};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url, redirect};
 
@@ -84,12 +83,10 @@ pub(super) async fn ask(
 
 /// The token in a file: its one line.
 fn token(file: &Path) -> Result<String> {
-    let mut text = String::new();
-    // Only a regular file has a length in advance.
-    File::open(file)?.take(MOST_TOKEN_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_TOKEN_BYTES {
-        bail!("it has more than {MOST_TOKEN_BYTES} bytes; a token is one line");
-    }
+    let text = match read_text_file(file, MOST_TOKEN_BYTES).map_err(|error| error.reason) {
+        Err(reason @ Unread::TooLarge { .. }) => bail!("{reason}; a token is one line"),
+        read => read?,
+    };
     let token = text.trim();
     if token.is_empty() {
         bail!("it is empty; write the token into it");

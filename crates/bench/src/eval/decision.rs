@@ -83,16 +83,42 @@ impl fmt::Display for Word {
     }
 }
 
-impl Word {
+/// What an engine or a configuration is beside another one, in the words of the recorded [`Verdict`]; [`Word`] says what became
+/// of one and the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is shown to be worse.
+    Worse,
+    /// It is shown to be better.
+    Better,
+    /// The answers are equal, or any difference is shown to be within the margin.
+    Same,
+    /// Neither a difference nor its absence is shown.
+    Inconclusive,
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Worse => "worse",
+            Self::Better => "better",
+            Self::Same => "same",
+            Self::Inconclusive => "inconclusive",
+        })
+    }
+}
+
+impl Standing {
     /// What a paired difference says, as it is recorded. "Same" takes equal values, or an interval within one point; that of a
-    /// recorded difference has 95 % and not 90 %, so it takes a little more to be called the same.
+    /// recorded difference has 95 % and not the 90 % of a [`Decision`], so it takes a little more to be called the same.
     #[must_use]
     pub fn of(paired: &Paired) -> Self {
         let Estimate { low, high, .. } = paired.difference;
         match paired.verdict {
             _ if paired.differing == 0 || (low >= -MARGIN && high <= MARGIN) => Self::Same,
-            Verdict::Better => Self::Improved,
-            Verdict::Worse => Self::Regressed,
+            Verdict::Better => Self::Better,
+            Verdict::Worse => Self::Worse,
             Verdict::Inconclusive => Self::Inconclusive,
         }
     }
@@ -337,16 +363,16 @@ mod tests {
     #[test]
     fn a_paired_difference_has_the_same_words() {
         let table = [
-            ("equal values", pairs(30, 0, 0), Word::Same),
-            ("nothing", pairs(0, 0, 0), Word::Same),
-            ("within a point", pairs(10_000, 20, 20), Word::Same),
-            ("worse", pairs(200, 20, 2), Word::Regressed),
-            ("better", pairs(200, 2, 20), Word::Improved),
-            ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
+            ("equal values", pairs(30, 0, 0), Standing::Same),
+            ("nothing", pairs(0, 0, 0), Standing::Same),
+            ("within a point", pairs(10_000, 20, 20), Standing::Same),
+            ("worse", pairs(200, 20, 2), Standing::Worse),
+            ("better", pairs(200, 2, 20), Standing::Better),
+            ("too few differ", pairs(200, 4, 0), Standing::Inconclusive),
         ];
         for (what, pairs, expected) in table {
             let values: Vec<(f64, f64)> = pairs.iter().map(|pair| (pair.head, pair.base)).collect();
-            assert_eq!(Word::of(&paired("base", &values)), expected, "{what}");
+            assert_eq!(Standing::of(&paired("base", &values)), expected, "{what}");
         }
     }
 

@@ -18,8 +18,11 @@ use super::run::ndcg_and_recall;
 use super::statistics::{correct_against_first, mean, paired, paired_macro, round6};
 use super::vary::{GridError, Vary, bounded, by_parameter, number, values};
 use contextweaver_routing::{
-    BeamConfig, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, catalog_sha256,
+    BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, catalog_sha256,
 };
+
+/// How far beyond a value it is looked whether a configuration may go further, as a share of the value, or of 1 where that is more.
+const BEYOND: f64 = 1e-6;
 
 /// A configuration under its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -243,8 +246,9 @@ pub fn held_out(outcomes: &[Outcome], catalogs: &BTreeMap<String, String>) -> Op
     Some(HeldOut { ndcg_at_10: round6(mean(ndcg)), recall_at_5: round6(mean(recall)), chosen })
 }
 
-/// The parameters whose best value by macro nDCG@10 is the smallest or the largest that was tried, with that value: the
-/// grid does not show where their best is. `outcomes` are those of `candidates`, of which the first is the default.
+/// The parameters whose best value by macro nDCG@10 is the smallest or the largest that was tried, with that value, where a
+/// configuration may go further: the grid does not show where their best is. `outcomes` are those of `candidates`, of which the
+/// first is the default.
 #[must_use]
 pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
     let Some(first) = outcomes.first() else { return Vec::new() };
@@ -254,13 +258,16 @@ pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(Strin
         let values = tried.entry(parameter).or_insert_with(|| vec![(*default, first.ndcg_at_10)]);
         values.push((*value, outcome.ndcg_at_10));
     }
-    edges(tried)
+    let numbers = numbers();
+    edges(tried, |parameter, value| {
+        numbers.iter().find(|number| number.name == parameter).is_some_and(|number| number.check(value).is_ok())
+    })
 }
 
-/// Of each parameter the value that was best, where it is the smallest or the largest of those that were tried: the grid
-/// does not show where its best is. Values are given with what they gave, more is better.
+/// Of each parameter the value that was best, where it is the smallest or the largest of those that were tried and a value a
+/// little beyond it is `allowed`: the grid does not show where its best is. Values are given with what they gave, more is better.
 #[must_use]
-pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>) -> Vec<(String, f64)> {
+pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>, allowed: impl Fn(&str, f64) -> bool) -> Vec<(String, f64)> {
     let edge = |(parameter, mut values): (&str, Vec<(f64, f64)>)| {
         if values.len() < 2 {
             return None;
@@ -269,8 +276,12 @@ pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>) -> Vec<(String, f64)> {
         let best = values.iter().map(|(_, found)| *found).fold(f64::MIN, f64::max);
         // Where an inner value is as good, the grid holds a best.
         let inner = values.get(1..values.len().saturating_sub(1)).unwrap_or_default();
-        let end = values.first().into_iter().chain(values.last()).find(|(_, found)| *found == best);
-        end.filter(|_| inner.iter().all(|(_, found)| *found < best)).map(|(value, _)| (parameter.to_owned(), *value))
+        // Asked of the configuration itself, so that a bound stands in one place.
+        let may_go_on = |value: f64, way: f64| allowed(parameter, value + way * BEYOND * value.abs().max(1.0));
+        let ends = values.first().map(|end| (end, -1.0)).into_iter().chain(values.last().map(|end| (end, 1.0)));
+        let end = ends.filter(|((_, found), _)| *found == best).find(|((value, _), way)| may_go_on(*value, *way));
+        end.filter(|_| inner.iter().all(|(_, found)| *found < best))
+            .map(|((value, _), _)| (parameter.to_owned(), *value))
     };
     tried.into_iter().filter_map(edge).collect()
 }
@@ -294,9 +305,7 @@ pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
         let own: Vec<String> = one.own.iter().map(ToString::to_string).collect();
         let read = |text: &str| {
             let value = number(text)?;
-            let mut config = RoutingConfig::default();
-            (one.set)(&mut config, value);
-            config.validate().map_err(|error| error.to_string())?;
+            one.check(value).map_err(|error| error.to_string())?;
             Ok(value)
         };
         asked.insert(parameter, values(parameter, &texts, &own, read)?);
@@ -365,6 +374,15 @@ struct Number {
     default: f64,
     /// Puts a value into a configuration that is otherwise the default.
     set: Setter,
+}
+
+impl Number {
+    /// Whether a configuration that is otherwise the default may have this value.
+    fn check(&self, value: f64) -> Result<(), ConfigError> {
+        let mut config = RoutingConfig::default();
+        (self.set)(&mut config, value);
+        config.validate()
+    }
 }
 
 /// A number of a configuration: its name, where it stands, and the values that are tried.
@@ -505,10 +523,13 @@ mod tests {
         let default = RoutingConfig::default();
         let of = |parameter: &str, value: f64| varied(parameter, value, 1.0, default.clone());
         let mut candidates = vec![Candidate { name: "default".to_owned(), config: default.clone(), varied: None }];
-        candidates.extend([of("k1", 0.5), of("k1", 2.0), of("b", 0.5), of("b", 2.0), of("k3", 2.0), of("k3", 3.0)]);
-        // The default has .5: k1 is best in the middle, b at the top, k3 as good in the middle as at the top.
-        let outcomes: Vec<Outcome> = [0.5, 0.4, 0.3, 0.4, 0.6, 0.7, 0.7].map(found).into();
-        assert_eq!(at_the_edge(&candidates, &outcomes), [("b".to_owned(), 2.0)]);
+        candidates.extend([of("k1", 0.5), of("k1", 2.0), of("semantic", 0.5), of("semantic", 2.0)]);
+        candidates.extend([of("k3", 2.0), of("k3", 3.0), of("name x", 0.0), of("spelling", 0.5), of("tags x", 0.5)]);
+        // The default has .5 and 1.0 of each: k1 is best in the middle, semantic at the top, k3 as good in the middle as at the
+        // top. No weight is below 0, no spelling above 1; tags may have less than they were given.
+        let outcomes: Vec<Outcome> = [0.5, 0.4, 0.3, 0.4, 0.6, 0.7, 0.7, 0.6, 0.4, 0.6].map(found).into();
+        let named = [("semantic".to_owned(), 2.0), ("tags x".to_owned(), 0.5)];
+        assert_eq!(at_the_edge(&candidates, &outcomes), named);
         assert_eq!(at_the_edge(&candidates, &[]), []);
     }
 }

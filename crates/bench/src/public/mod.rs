@@ -12,10 +12,9 @@ mod rules;
 mod upstream;
 mod written;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use contextweaver_core::files::{WriteError, make_folder, replace_file};
+use contextweaver_core::files::{ReadError, WriteError, make_folder, read_file, replace_file};
 
 use crate::eval::collection::{CATALOG_FILE, QUERIES_FILE};
 
@@ -34,13 +33,11 @@ pub const USUAL_DOWNLOADS: &str = "downloads";
 /// A collection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A published file is not where it should be.
-    #[error("{}: not read: {reason}; run `contextweaver gold fetch {collection}`", path.display())]
+    /// A published file is not where it should be, or is larger than the manifest states.
+    #[error("{}: not read: {}; run `contextweaver gold fetch {collection}`", unread.path.display(), unread.reason)]
     Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        reason: String,
+        /// The file, and why it is not read.
+        unread: ReadError,
         /// The collection that needs it.
         collection: String,
     },
@@ -136,11 +133,8 @@ impl PublicCollection {
         let mut upstream = Upstream::default();
         for (source, file) in manifest.files_of(self) {
             let path = source.place(downloads, file);
-            let bytes = read(&path, file.bytes).map_err(|error| BuildError::Read {
-                path: path.clone(),
-                reason: error.to_string(),
-                collection: self.name.clone(),
-            })?;
+            let bytes = read_file(&path, file.bytes)
+                .map_err(|unread| BuildError::Read { unread, collection: self.name.clone() })?;
             file.check(&bytes).map_err(|source| BuildError::Other { path, source })?;
             upstream.insert(&source.name, &file.path, bytes);
         }
@@ -182,13 +176,6 @@ impl PublicCollection {
         replace_file(&folder.join(CATALOG_FILE), files.catalog.as_bytes())?;
         Ok(folder)
     }
-}
-
-/// A file of about `bytes` bytes: no more is read of a larger one than shows that it is larger.
-fn read(path: &Path, bytes: u64) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    std::fs::File::open(path)?.take(bytes + 1).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 /// How to get the public collection `name`, for messages about one that is not there; `None` for a name that the
@@ -245,7 +232,13 @@ mod tests {
         };
         put("eval_simulated.json", API);
         put("eval_real.json", "[ ]");
-        assert_eq!(message(&verified), "DOWNLOADS/toolalpaca/data/eval_real.json: 3 bytes, and the manifest states 2");
+        assert_eq!(
+            message(&verified),
+            "DOWNLOADS/toolalpaca/data/eval_real.json: not read: it has more than 2 bytes; \
+             run `contextweaver gold fetch toolalpaca`"
+        );
+        put("eval_real.json", "[");
+        assert_eq!(message(&verified), "DOWNLOADS/toolalpaca/data/eval_real.json: 1 bytes, and the manifest states 2");
         put("eval_real.json", "{}");
         assert!(message(&verified).contains("eval_real.json: SHA-256 44136fa3"), "{}", message(&verified));
         put("eval_real.json", "[]");

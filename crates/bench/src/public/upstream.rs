@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
+use contextweaver_core::files::read_at_most;
 use serde::de::DeserializeOwned;
 use zip::ZipArchive;
 
@@ -69,9 +70,8 @@ impl Archive<'_> {
     pub(super) fn json_lines<T: DeserializeOwned>(&mut self, entry: &str) -> Result<Vec<T>, RuleError> {
         let place = format!("{}: {entry}", self.file);
         let file = self.zip.by_name(entry).map_err(|error| refuse(&place, &error))?;
-        let mut text = String::new();
-        file.take(MOST_ENTRY_BYTES).read_to_string(&mut text).map_err(|error| refuse(&place, &error))?;
-        lines(&place, &text)
+        let bytes = read_at_most(file, MOST_ENTRY_BYTES).map_err(|error| refuse(&place, &error))?;
+        lines(&place, std::str::from_utf8(&bytes).map_err(|error| refuse(&place, &error))?)
     }
 }
 

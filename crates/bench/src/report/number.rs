@@ -3,7 +3,7 @@
 //! Figures between 0 and 1 lose their leading zero, thousands are grouped with a comma, and what is not a finite
 //! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
 
-use crate::eval::decision::Word;
+use crate::eval::decision::Standing;
 use crate::eval::record::{Estimate, Paired, Verdict};
 use crate::eval::statistics::corrected;
 
@@ -151,11 +151,11 @@ pub fn conclusion(paired: &Paired) -> String {
     format!("{word}{}", if paired.depends_on_seed { BY_SEED } else { "" })
 }
 
-/// The verdict of a difference in one of the five words, which are those of gates, marked where it depends on the seed.
+/// What a difference says in one of four words: as [`conclusion`], with "same" for a difference within the margin too.
 #[must_use]
-pub fn word(paired: &Paired) -> String {
-    let word = Word::of(paired);
-    format!("{word}{}", if paired.depends_on_seed && word != Word::Same { BY_SEED } else { "" })
+pub fn standing(paired: &Paired) -> String {
+    let standing = Standing::of(paired);
+    format!("{standing}{}", if paired.depends_on_seed && standing != Standing::Same { BY_SEED } else { "" })
 }
 
 /// The verdicts of differences that stand side by side, corrected for their number, and marked likewise.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::number::{could_be_seen, count, difference, share, word};
+use super::number::{could_be_seen, count, difference, share, standing};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
 use crate::eval::decision::{Decision, MARGIN};
@@ -12,7 +12,7 @@ use crate::eval::sweep::Outcome as Routed;
 /// A paired difference with what it says.
 #[must_use]
 pub fn paired(paired: &Paired) -> String {
-    format!("{} {}", difference(&paired.difference), word(paired))
+    format!("{} {}", difference(&paired.difference), standing(paired))
 }
 
 /// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
@@ -37,9 +37,17 @@ pub fn routing_sweep(outcomes: &[Routed], collections: bool) -> String {
 /// What `bench sweep` prints: one row per configuration.
 #[must_use]
 pub fn sweep(outcomes: &[&Outcome]) -> String {
-    let titles =
-        ["configuration", "tokens", "kept", "fidelity", "front of kept", "front of fidelity", "kept", "fidelity"];
-    let mut table = Table::new(titles).words(&["front of kept", "front of fidelity"]);
+    let titles = [
+        "configuration",
+        "tokens",
+        "kept",
+        "fidelity",
+        "front of kept",
+        "front of fidelity",
+        "kept from the default",
+        "fidelity from the default",
+    ];
+    let mut table = Table::new(titles).words(&titles[4..]);
     let mark = |on: bool| if on { "yes" } else { "" }.to_owned();
     for one in outcomes {
         table.row([
@@ -49,8 +57,8 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
             share(one.fidelity),
             mark(one.on_front_of_kept),
             mark(one.on_front_of_fidelity),
-            word(&one.kept_against_first.paired),
-            word(&one.fidelity_against_first.paired),
+            standing(&one.kept_against_first.paired),
+            standing(&one.fidelity_against_first.paired),
         ]);
     }
     table.plain()
@@ -87,4 +95,21 @@ pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
     let _ = writeln!(text, "\nkept, A -> B: {verdict} over {} scenarios; {seen}", count(*queries));
     text.push_str("in-sample: a configuration that was chosen by these scenarios looks better here than elsewhere\n");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_columns_of_a_sweep_have_one_name() {
+        for text in [sweep(&[]), routing_sweep(&[], true)] {
+            let titles: Vec<&str> =
+                text.lines().next().unwrap().split("  ").filter(|title| !title.is_empty()).collect();
+            let names: BTreeSet<&str> = titles.iter().copied().collect();
+            assert!(titles.len() >= 5 && names.len() == titles.len(), "{text}");
+        }
+    }
 }

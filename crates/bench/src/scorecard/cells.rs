@@ -6,8 +6,7 @@
 //! code a cell names no more than the version of what is measured, as records do.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -18,7 +17,7 @@ use serde_json::Value;
 use super::measured::plans;
 use crate::chapter::{AnyChapter, Fresh, Inputs, Plan, Planned, Step};
 use crate::chapters::CHAPTERS;
-use crate::eval::files::{make_folder, replace_file};
+use crate::eval::files::{ReadError, Unread, make_folder, read_file, replace_file};
 use crate::eval::record::Outcome;
 use crate::eval::workspace::Bench;
 use contextweaver_core::text::sha256_hex;
@@ -329,12 +328,15 @@ impl Store {
     /// A file that is there and cannot be read.
     pub fn read(&self, cell: &Cell) -> Result<Option<Outcome<Value>>> {
         let path = self.path(&cell.key());
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file.with_context(|| path.display().to_string())?,
+        let bytes = match read_file(&path, MOST_BYTES) {
+            Ok(bytes) => bytes,
+            Err(ReadError { reason: Unread::System(error), .. }) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            // This program writes none so large.
+            Err(ReadError { reason: Unread::TooLarge { .. }, .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
-        let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
         Ok(sealed(&bytes).filter(|result| result.cell == *cell).map(|result| result.outcome))
     }
 

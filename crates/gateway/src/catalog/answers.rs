@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +24,7 @@ use crate::upstream::config::{Era, Target, UpstreamConfig};
 use crate::upstream::fault::Fault;
 use crate::upstream::in_process::{Answer, InProcess};
 use contextweaver_core::catalog::{Kind, SelectableItem};
-use contextweaver_core::files::without_mark;
+use contextweaver_core::files::{ReadError, Unread, read_file, without_mark};
 
 /// Bytes of a file of answers, at most: all of it is held in memory.
 const MOST_BYTES: u64 = 16 << 20;
@@ -34,20 +32,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// A file of answers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
-    /// It cannot be read.
-    #[error("{}: {reason}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        reason: std::io::Error,
-    },
-    /// It is too large.
-    #[error("{}: the file is over the limit of {} MiB; leave out answers that are not needed", path.display(), MOST_BYTES >> 20)]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    /// It cannot be read, or is too large.
+    #[error("{}{}", .0, what_to_do(&.0.reason))]
+    Read(ReadError),
     /// It is no document of answers, or answers what the catalog does not have.
     #[error("{}: {fault}", path.display())]
     Wrong {
@@ -56,6 +43,11 @@ pub enum AnswersError {
         /// What is wrong, and where.
         fault: AnswersFault,
     },
+}
+
+/// The end of the message about a file that is not read.
+fn what_to_do(reason: &Unread) -> &'static str {
+    if matches!(reason, Unread::TooLarge { .. }) { "; leave out answers that are not needed" } else { "" }
 }
 
 /// What can be answered; a section of the document for each.
@@ -129,13 +121,7 @@ impl Answers {
     /// # Errors
     /// [`AnswersError`].
     pub(super) fn load(path: &Path) -> Result<Self, AnswersError> {
-        let unread = |reason| AnswersError::Read { path: path.to_owned(), reason };
-        let mut bytes = Vec::new();
-        // Only a regular file has a length in advance.
-        File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(unread)?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(AnswersError::TooLarge { path: path.to_owned() });
-        }
+        let bytes = read_file(path, MOST_BYTES).map_err(AnswersError::Read)?;
         let text = std::str::from_utf8(without_mark(&bytes))
             .map_err(|_| AnswersFault::new("", "it is not UTF-8; save it as UTF-8"));
         text.and_then(Self::parse).map_err(|fault| AnswersError::Wrong { path: path.to_owned(), fault })
@@ -601,9 +587,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answers.json");
         std::fs::File::create(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        assert!(matches!(Answers::load(&path), Err(AnswersError::TooLarge { .. })));
-        let missing = Answers::load(&folder.path().join("none.json"));
-        assert!(matches!(missing, Err(AnswersError::Read { .. })));
+        let error = Answers::load(&path).unwrap_err().to_string();
+        assert!(
+            error.ends_with("answers.json: it has more than 16 MiB; leave out answers that are not needed"),
+            "{error}"
+        );
+        let missing = Answers::load(&folder.path().join("none.json")).unwrap_err().to_string();
+        assert!(missing.ends_with("none.json: No such file or directory (os error 2)"), "{missing}");
         std::fs::write(&path, b"{\xff").unwrap();
         let error = Answers::load(&path).unwrap_err().to_string();
         assert!(error.ends_with("answers.json: it is not UTF-8; save it as UTF-8"), "{error}");

@@ -6,8 +6,8 @@
 //! that is not done here.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
 use crate::upstream::config::{Target, UpstreamConfig};
-use contextweaver_core::files::{make_folder, replace_private_file};
+use contextweaver_core::files::{ReadError, Unread, make_folder, read_file, replace_private_file};
 use contextweaver_core::text::sha256_hex;
 
 /// Another form of the file gets another number.
@@ -58,18 +58,14 @@ impl ListCache {
     /// What the upstream said last time, where it was configured as it is now.
     pub(super) fn read(&self, upstream: &Upstream) -> Option<Remembered> {
         let path = self.path_of(upstream);
-        let mut text = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
-        if let Err(error) = read {
-            if error.kind() != std::io::ErrorKind::NotFound {
+        let text = match read_file(&path, MOST_BYTES) {
+            Ok(text) => text,
+            Err(ReadError { reason: Unread::System(error), .. }) if error.kind() == ErrorKind::NotFound => return None,
+            Err(ReadError { reason: error, .. }) => {
                 tracing::warn!(path = %path.display(), %error, "the lists of last time cannot be read");
+                return None;
             }
-            return None;
-        }
-        if text.len() as u64 > MOST_BYTES {
-            tracing::warn!(path = %path.display(), most = MOST_BYTES, "the lists of last time are too large");
-            return None;
-        }
+        };
         match serde_json::from_slice::<Remembered>(&text) {
             Ok(found) if found.version == VERSION && found.config == digest_of(upstream.config()) => Some(found),
             Ok(_) => None,

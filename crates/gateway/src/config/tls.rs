@@ -19,6 +19,7 @@ use webpki::{CertRevocationList, OwnedCertRevocationList};
 use super::caller::{EntryError, check_name};
 use crate::common::settings::FieldError;
 use crate::session::identity::Identity;
+use contextweaver_core::files::read_file;
 
 /// The largest file of certificates or keys, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -137,7 +138,7 @@ impl TlsSection {
         let mut all = Sha256::new();
         let mut read = |field: &str, path: &Path| {
             let path = folder.join(path);
-            let bytes = read_file(&path).map_err(|reason| FieldError::new(field, reason))?;
+            let bytes = read_file(&path, LARGEST_FILE).map_err(|error| FieldError::new(field, error.to_string()))?;
             all.update((bytes.len() as u64).to_le_bytes());
             all.update(&bytes);
             Ok::<_, FieldError>((path, bytes))
@@ -226,19 +227,6 @@ fn revocations(path: &Path, pem: &[u8]) -> Result<Revocations, String> {
         Ok((der, Arc::new(list.into())))
     });
     parsed.collect()
-}
-
-/// The content of a file that is not too large.
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    use std::io::Read;
-    let read = |reason: std::io::Error| format!("{}: {reason}", path.display());
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(read)?;
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(read)?;
-    match bytes.len() as u64 > LARGEST_FILE {
-        true => Err(format!("{}: has more than {LARGEST_FILE} bytes", path.display())),
-        false => Ok(bytes),
-    }
 }
 
 /// The certificates in a file, one at least.

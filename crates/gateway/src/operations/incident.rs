@@ -18,6 +18,7 @@ use super::import::{is_harmless, is_secret_name};
 use crate::common::yaml;
 use crate::config::file::GatewayConfig;
 use crate::telemetry::run::timestamp;
+use contextweaver_core::files::read_text_file;
 use contextweaver_core::text::sha256_hex;
 
 /// Bytes of a file of a pack, at most.
@@ -110,7 +111,7 @@ impl Incident {
         }
         let mut incident = Self { cover, files: Vec::new(), left_out: Vec::new() };
         let folder = path.parent().unwrap_or(Path::new("."));
-        let read = read_bounded(path).map_err(|error| error.to_string());
+        let read = read_text_file(path, LONGEST_CONFIGURATION).map_err(|error| error.reason.to_string());
         match read.and_then(|text| Ok((yaml::read::<Value>(&text).map_err(|error| error.to_string())?, text))) {
             Ok((tree, text)) => {
                 let lookup = |name: &str| Some(values.get(name).cloned().unwrap_or_default());
@@ -210,15 +211,6 @@ impl Incident {
 /// Whether a value of a variable such as `SSH_AUTH_SOCK` is a place and no secret.
 fn is_path(value: &str) -> bool {
     value.starts_with('/') && Path::new(value).exists()
-}
-
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST_CONFIGURATION + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_CONFIGURATION {
-        return Err(io::Error::other(format!("it is longer than {LONGEST_CONFIGURATION} bytes")));
-    }
-    Ok(text)
 }
 
 /// The last lines of a file that are JSON, at most `most`, and how many others are among them.

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::telemetry::samples::samples;
 use crate::telemetry::savings::Savings;
-
-/// Series that are read, at most: more than a gateway has.
-const MOST_SERIES: usize = 10_000;
 
 /// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -44,9 +42,10 @@ impl RunningStats {
     /// Reads the metrics of a gateway; `None` where the text has none. A line that is no sample is passed over.
     #[must_use]
     pub fn of_metrics(text: &str) -> Option<Self> {
-        let mut stats = Self { savings: Savings::of_metrics(text), ..Self::default() };
+        let samples = samples(text);
+        let mut stats = Self { savings: Savings::of_samples(&samples), ..Self::default() };
         let (mut seconds, mut is_gateway) = (BTreeMap::<String, f64>::new(), false);
-        for sample in text.lines().filter_map(Sample::read).take(MOST_SERIES) {
+        for sample in &samples {
             let whole = sample.value as u64;
             let label = |name: &str| sample.labels.get(name).cloned();
             match (sample.name, label("tool"), label("code"), label("upstream")) {
@@ -71,55 +70,6 @@ impl RunningStats {
         }
         is_gateway.then_some(stats)
     }
-}
-
-/// A sample of a metric of this program.
-struct Sample<'t> {
-    name: &'t str,
-    labels: BTreeMap<&'t str, String>,
-    value: f64,
-}
-
-impl<'t> Sample<'t> {
-    fn read(line: &'t str) -> Option<Self> {
-        let rest = line.strip_prefix("contextweaver_")?;
-        let (name, mut rest) = rest.split_at(rest.find(['{', ' '])?);
-        let mut labels = BTreeMap::new();
-        if let Some(inside) = rest.strip_prefix('{') {
-            rest = inside;
-            loop {
-                let (label, after) = rest.split_once("=\"")?;
-                let (value, after) = unquoted(after)?;
-                labels.insert(label, value);
-                match after.strip_prefix(',') {
-                    Some(more) => rest = more,
-                    None => {
-                        rest = after.strip_prefix('}')?;
-                        break;
-                    }
-                }
-            }
-        }
-        let value = rest.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)?;
-        Some(Self { name, labels, value })
-    }
-}
-
-/// The value of a label up to its closing quote, and what follows.
-fn unquoted(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return Some((value, text.get(at + 1..)?)),
-            '\\' => match chars.next()?.1 {
-                'n' => value.push('\n'),
-                other => value.push(other),
-            },
-            other => value.push(other),
-        }
-    }
-    None
 }
 
 #[cfg(test)]

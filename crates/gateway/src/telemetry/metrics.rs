@@ -362,6 +362,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::samples::samples;
     use crate::telemetry::savings::Savings;
 
     #[test]
@@ -452,7 +453,7 @@ mod tests {
         let series = metrics.series();
         assert_eq!(series.len(), MOST_SERIES + 1, "so many and the others");
         assert_eq!(series.values().map(|counted| counted.codes["OK"]).sum::<u64>(), 2 * MOST_SERIES as u64 + 1);
-        let savings = Savings::of_metrics(&text).unwrap();
+        let savings = Savings::of_samples(&samples(&text)).unwrap();
         assert_eq!((savings.sessions, savings.definitions, savings.surface), (3, 2_700, 270));
         assert_eq!(savings.spent, metrics.all_spent());
         let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();

@@ -10,4 +10,5 @@ pub(crate) mod otlp;
 pub(crate) mod otlp_form;
 mod protobuf;
 pub(crate) mod run;
+pub(crate) mod samples;
 pub(crate) mod savings;

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::samples::Sample;
 use crate::common::error::GatewayError;
 use crate::protocol::message::Raw;
 use contextweaver_core::text::{Estimator, Price};
@@ -100,21 +101,21 @@ impl Savings {
 impl Savings {
     /// What the metrics of a running gateway say; `None` where they say nothing of tokens, as in other modes than
     /// `gateway`.
-    #[must_use]
-    pub fn of_metrics(text: &str) -> Option<Self> {
-        let sample = |name: &str| {
-            let samples = text.lines().filter_map(|line| line.strip_prefix("contextweaver_")?.strip_prefix(name));
-            samples.filter_map(|value| value.strip_prefix(' ')?.trim().parse::<u64>().ok()).next()
+    pub(crate) fn of_samples(samples: &[Sample<'_>]) -> Option<Self> {
+        let sample = |name: &str, of: Option<&str>| {
+            let is_it = |sample: &&Sample<'_>| sample.name == name && sample.labels.get("of").map(String::as_str) == of;
+            samples.iter().find(is_it).map(|sample| sample.value as u64)
         };
-        let sessions = sample("sessions_total")?.max(1);
+        let tokens = |of: &str| sample("tokens_total", Some(of));
+        let sessions = sample("sessions_total", None)?.max(1);
         let spent = Spent {
-            calls: sample("answered_calls_total")?,
-            results: sample(r#"tokens_total{of="results"}"#)?,
-            answers: sample(r#"tokens_total{of="answers"}"#)?,
-            other: sample(r#"tokens_total{of="other"}"#)?,
+            calls: sample("answered_calls_total", None)?,
+            results: tokens("results")?,
+            answers: tokens("answers")?,
+            other: tokens("other")?,
         };
-        let definitions = sample(r#"definition_tokens{of="servers"}"#)?.saturating_mul(sessions);
-        let surface = sample(r#"definition_tokens{of="gateway"}"#)?.saturating_mul(sessions);
+        let definitions = sample("definition_tokens", Some("servers"))?.saturating_mul(sessions);
+        let surface = sample("definition_tokens", Some("gateway"))?.saturating_mul(sessions);
         Some(Self { sessions, definitions, surface, spent })
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
 use crate::eval::statistics::corrected;
-use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, verdict_name, word};
+use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, standing, verdict_name};
 use crate::report::table::Table;
 use crate::results::Results;
 
@@ -167,7 +167,7 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
         figures.push(("tokens", format!("all {}, cards {cards}, saved {saved} ({})", count(one.naive), one.estimator)));
     }
     if let Some(one) = &facts.versus_control {
-        let verdict = word(one);
+        let verdict = standing(one);
         figures.push(("difference", format!("{} from {}: {verdict}", difference(&one.difference), one.control)));
     }
     // Of rankings that another program made, no work is known.
@@ -298,7 +298,7 @@ mod tests {
         lost to     vocabulary .051, pruning .000, tie .009, ranking .111; rescued .000
         abstention  AUROC .810, AURC .110
         tokens      all 148,000, cards 439, saved 99.7 % (cl100k_base)
-        difference  +.030 [+.008, +.052] from bm25: improved
+        difference  +.030 [+.008, +.052] from bm25: better
         work        2,400 terms, 31,000 postings, 3,700 read per query
 
         namespace   queries  recall@5

@@ -2,11 +2,11 @@
 
 use super::{CONTEXT, ROUTING, SweepFacts};
 use crate::eval::context::sweep as context;
-use crate::eval::decision::Word;
+use crate::eval::decision::Standing;
 use crate::eval::record::Compared;
 use crate::eval::sweep as routing;
 use crate::report::document::Document;
-use crate::report::number::{MISSING, count, difference, fixed, share, word};
+use crate::report::number::{MISSING, count, difference, fixed, share, standing};
 use crate::report::table::{Table, failures};
 use crate::results::Results;
 
@@ -15,7 +15,7 @@ pub(super) fn chapter(page: &mut Document, own: &Results<SweepFacts>) {
     page.heading("Sweep of configurations");
     page.block(
         "Is another configuration better than the default? Grids of configurations are measured on what the repository itself \
-         holds and compared with the default, case by case. `improved` and `regressed` mean that a sign-flip test finds a \
+         holds and compared with the default, case by case. `better` and `worse` mean that a sign-flip test finds a \
          difference at the 5 % level after Holm's correction and that its interval excludes zero; `same` that no answer differs \
          or the interval stays within one point, whatever the test finds. What is corrected together is one measure of all configurations of a grid but \
          the default: of the context engine what is kept and fidelity, of the router the means over collections of nDCG@10 and of \
@@ -72,12 +72,12 @@ fn measures(facts: &SweepFacts) -> Vec<(&'static str, Vec<&Compared>)> {
 
 /// How many configurations are said to be what, by grid and measure.
 pub(super) fn words(own: &Results<SweepFacts>) -> Table {
-    let words = [Word::Improved, Word::Same, Word::Inconclusive, Word::Regressed];
+    let words = [Standing::Better, Standing::Same, Standing::Inconclusive, Standing::Worse];
     let titles = ["grid", "measure", "compared"].map(str::to_owned).into_iter().chain(words.map(|word| word.to_string()));
     let mut table = Table::new(titles).words(&["measure"]);
     for (record, facts) in own.measured() {
         for (measure, compared) in measures(facts) {
-            let found = words.map(|word| compared.iter().filter(|one| Word::of(&one.paired) == word).count());
+            let found = words.map(|word| compared.iter().filter(|one| Standing::of(&one.paired) == word).count());
             let front = [own.label(record), measure.to_owned(), count(compared.len())];
             table.row(front.into_iter().chain(found.map(count)));
         }
@@ -102,7 +102,8 @@ fn edges(page: &mut Document, edges: &[(String, f64)]) {
     }
     let named: Vec<String> = edges.iter().map(|(parameter, value)| format!("{parameter} ({value})")).collect();
     page.block(&format!(
-        "Best at the first or the last value that was tried; where a configuration may go further, a better one may lie beyond: {}.",
+        "Best at the first or the last value that was tried, where a configuration may go further, so that a better one may lie \
+         beyond: {}.",
         named.join(", ")
     ));
 }
@@ -159,7 +160,7 @@ fn best<O, V: PartialOrd>(outcomes: &[O], value: impl Fn(&O) -> V) -> Option<&O>
 /// A difference with its word, and its probability before and after the correction.
 fn cells(compared: &Compared) -> [String; 3] {
     let Compared { paired, p_holm } = compared;
-    [format!("{} {}", difference(&paired.difference), word(paired)), chance(paired.p), chance(*p_holm)]
+    [format!("{} {}", difference(&paired.difference), standing(paired)), chance(paired.p), chance(*p_holm)]
 }
 
 fn of_routing(page: &mut Document, swept: &routing::Swept, mark: &str) {

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
+use contextweaver_core::files::read_at_most;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -64,14 +65,8 @@ fn archive(bytes: &[u8]) -> Result<(String, Vec<Sample>), String> {
     let names = archive.file_names().map(|name| name.map(Cow::into_owned));
     let names = names.collect::<Result<Vec<String>, _>>().map_err(broken)?;
     let mut file = |name: &str| -> Result<Vec<u8>, String> {
-        let mut content = Vec::new();
         let file = archive.by_name(name).map_err(|error| format!("`{name}`: {error}"))?;
-        file.take(MOST + 1).read_to_end(&mut content).map_err(|error| format!("`{name}`: {error}"))?;
-        if content.len() as u64 > MOST {
-            Err(format!("`{name}` is larger than {} MiB", MOST >> 20))
-        } else {
-            Ok(content)
-        }
+        read_at_most(file, MOST).map_err(|error| format!("`{name}`: {error}"))
     };
     let header: Header =
         serde_json::from_slice(&file("header.json")?).map_err(|error| format!("header.json: {error}"))?;

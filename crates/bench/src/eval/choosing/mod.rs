@@ -9,11 +9,12 @@
 pub mod score;
 pub mod transcript;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use self::transcript::Record;
 use super::collection::Collection;
 use super::engine::Ranking;
 use super::error::EvalError;
@@ -67,6 +68,8 @@ pub struct Questions<'c> {
     shown: Vec<Vec<u32>>,
     deck: CardDeck,
     names: CallNames,
+    /// What each question costs, once it was composed.
+    costs: Vec<OnceLock<QuestionTokens>>,
 }
 
 /// A question as it is put.
@@ -81,6 +84,7 @@ struct Question {
 }
 
 /// Tokens (`cl100k_base`) of one question.
+#[derive(Debug, Clone, Copy)]
 struct QuestionTokens {
     prompt: usize,
     /// The cards alone.
@@ -131,7 +135,8 @@ impl<'c> Questions<'c> {
             deck.card(*item)?;
         }
         let names = asking.tools_as.map(|format| CallNames::new(collection.catalog.items(), format));
-        Ok(Self { collection, asking, shown, deck, names: names.unwrap_or_default() })
+        let costs = vec![OnceLock::new(); shown.len()];
+        Ok(Self { collection, asking, shown, deck, names: names.unwrap_or_default(), costs })
     }
 
     /// The numbers of the queries that have cards, and so are asked, in the order of the collection.
@@ -145,25 +150,49 @@ impl<'c> Questions<'c> {
     }
 
     /// Puts every question to a program that is started for them, in a shuffled order, until it ends; what it said is under
-    /// the name `chooser`. A query without cards is not asked.
+    /// the name `chooser`, and in `record` as soon as it is said. A query without cards is not asked.
     ///
     /// # Errors
     /// [`ProcessError`] where it did not start. What ended it later is in [`Put::ended`], beside what it had said.
-    pub fn put(&self, chooser: &str, program: &Chooser) -> Result<Put, ProcessError> {
+    pub fn put(&self, chooser: &str, program: &Chooser, record: Option<&Mutex<Record>>) -> Result<Put, ProcessError> {
         let mut running = ChoosingProgram::start(program)?;
         let mut order: Vec<usize> = self.asked().collect();
         Rng::new(SEED).shuffle(&mut order);
-        let mut said = vec![None; self.shown.len()];
-        let (program, version) = (running.name().to_owned(), running.version().to_owned());
+        let mut answers = Answers {
+            chooser: bounded(chooser),
+            program: running.name().to_owned(),
+            version: running.version().to_owned(),
+            asking: self.asking,
+            said: vec![None; self.shown.len()],
+        };
         let hiding = running.hiding().clone();
+        let failed = |error: EvalError| ProcessError::Failed(error.to_string());
+        let record = record.map(|record| move || record.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(record) = &record {
+            let head = transcript::head(self, &answers).map_err(failed)?;
+            record().begin(head);
+        }
         let told = order.into_iter().try_for_each(|number| {
-            let question = self.question(number).map_err(|error| ProcessError::Failed(error.to_string()))?;
-            said[number] = Some(running.choose(&self.collection.queries[number].text, question.members)?);
+            let Question { members, sha256, prompt, .. } = self.question(number).map_err(failed)?;
+            let said = running.choose(&self.collection.queries[number].text, members)?;
+            if let Some(record) = &record {
+                let line = transcript::exchange(self, number, prompt, sha256, &said).map_err(failed)?;
+                record().add(number, line);
+            }
+            answers.said[number] = Some(said);
             Ok(())
         });
+        if let Some(record) = &record {
+            let is_whole = self.unanswered(&answers).next().is_none();
+            record().end(is_whole);
+        }
         let ended = told.and_then(|()| running.end());
-        let answers = Answers { chooser: bounded(chooser), program, version, asking: self.asking, said };
         Ok(Put { answers, hiding, ended })
+    }
+
+    /// What the question of a query costs.
+    fn tokens(&self, number: usize) -> Result<QuestionTokens, EvalError> {
+        self.costs[number].get().map_or_else(|| Ok(self.question(number)?.tokens), |tokens| Ok(*tokens))
     }
 
     /// The question of a query.
@@ -205,6 +234,8 @@ impl<'c> Questions<'c> {
             cards: Estimator::Cl100kBase.count(&render_cards(&cards)),
             tools: tools_tokens,
         };
+        // Who composed it before found the same.
+        let _ = self.costs[number].set(tokens);
         let sha256 = hex(&Sha256::digest(Value::Object(members.clone()).to_string()));
         Ok(Question { members, sha256, prompt, tokens })
     }

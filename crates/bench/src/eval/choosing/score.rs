@@ -250,10 +250,7 @@ fn share_of(some: usize, all: usize) -> Option<Share> {
 
 /// What the questions cost that have cards.
 fn tokens(questions: &Questions<'_>) -> Result<Tokens, EvalError> {
-    let all = questions
-        .asked()
-        .map(|number| Ok(questions.question(number)?.tokens))
-        .collect::<Result<Vec<_>, EvalError>>()?;
+    let all = questions.asked().map(|number| questions.tokens(number)).collect::<Result<Vec<_>, EvalError>>()?;
     let tools: Vec<f64> = all.iter().filter_map(|one| one.tools).map(|tokens| tokens as f64).collect();
     Ok(Tokens {
         estimator: Estimator::Cl100kBase.name().to_owned(),

@@ -137,42 +137,96 @@ enum Fault {
     Question(#[from] EvalError),
 }
 
-/// The lines of a program's answers to `questions`.
-///
-/// # Errors
-/// A question that cannot be made.
-pub fn write(questions: &Questions<'_>, answers: &Answers) -> Result<String, EvalError> {
-    let collection = questions.collection;
-    let head = Head {
+/// What programs were asked and said, as lines, while they are asked: whole runs, and the answers of runs that ended too early.
+#[derive(Debug, Default)]
+pub struct Record {
+    whole: String,
+    part: String,
+    now: Run,
+}
+
+/// The lines of a program.
+#[derive(Debug, Default)]
+struct Run {
+    head: String,
+    /// By the number of the query.
+    answers: BTreeMap<usize, String>,
+}
+
+impl Run {
+    /// The lines in the order of the queries.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.head).chain(self.answers.values()).map(String::as_str)
+    }
+}
+
+impl Record {
+    pub(super) fn begin(&mut self, head: String) {
+        self.now = Run { head, answers: BTreeMap::new() };
+    }
+
+    pub(super) fn add(&mut self, query: usize, line: String) {
+        self.now.answers.insert(query, line);
+    }
+
+    /// Ends the run that was begun; one without any answer leaves nothing, unless there was nothing to ask.
+    pub(super) fn end(&mut self, is_whole: bool) {
+        let run = std::mem::take(&mut self.now);
+        if is_whole {
+            self.whole.extend(run.lines());
+        } else if !run.answers.is_empty() {
+            self.part.extend(run.lines());
+        }
+    }
+
+    /// The lines of the runs in which every question was answered.
+    #[must_use]
+    pub fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    /// The lines of the others, and of the run that goes on.
+    #[must_use]
+    pub fn part(&self) -> String {
+        let now = self.now.lines().filter(|_| !self.now.answers.is_empty());
+        std::iter::once(self.part.as_str()).chain(now).collect()
+    }
+}
+
+/// The line about a program.
+pub(super) fn head(questions: &Questions<'_>, answers: &Answers) -> Result<String, EvalError> {
+    line(&Line::Chooser(Head {
         schema_version: SCHEMA,
         chooser: answers.chooser.clone(),
         program: answers.program.clone(),
         version: answers.version.clone(),
-        inputs_sha256: collection.inputs_sha256.clone(),
+        inputs_sha256: questions.collection.inputs_sha256.clone(),
         cards: questions.asking.cards,
         tools_as: questions.asking.tools_as.map(|format| format.key().to_owned()),
-    };
-    let mut text = String::new();
-    let mut push = |line: &Line| -> Result<(), EvalError> {
-        let line = serde_json::to_string(line).map_err(|error| EvalError::failed("the transcript", error))?;
-        text.push_str(&line);
-        text.push('\n');
-        Ok(())
-    };
-    push(&Line::Chooser(head))?;
-    for (number, said) in answers.said.iter().enumerate() {
-        let Some(Said { choice, us }) = said else { continue };
-        let question = questions.question(number)?;
-        push(&Line::Choice(Exchange {
-            query: collection.queries[number].id.clone(),
-            prompt: question.prompt,
-            shown: questions.ids(number).into_iter().map(str::to_owned).collect(),
-            asked_sha256: question.sha256,
-            choice: choice.clone(),
-            us: *us,
-        }))?;
-    }
-    Ok(text)
+    }))
+}
+
+/// The line of a question, as it was put, and what was said to it.
+pub(super) fn exchange(
+    questions: &Questions<'_>,
+    number: usize,
+    prompt: String,
+    sha256: String,
+    said: &Said,
+) -> Result<String, EvalError> {
+    line(&Line::Choice(Exchange {
+        query: questions.collection.queries[number].id.clone(),
+        prompt,
+        shown: questions.ids(number).into_iter().map(str::to_owned).collect(),
+        asked_sha256: sha256,
+        choice: said.choice.clone(),
+        us: said.us,
+    }))
+}
+
+fn line(line: &Line) -> Result<String, EvalError> {
+    let text = serde_json::to_string(line).map_err(|error| EvalError::failed("the transcript", error))?;
+    Ok(text + "\n")
 }
 
 /// A program while its lines are read.
@@ -339,6 +393,22 @@ mod tests {
         Answers { chooser: chooser.to_owned(), program: "p".to_owned(), version: "1".to_owned(), asking, said }
     }
 
+    /// The lines of a program that gave `answers`.
+    fn write(questions: &Questions<'_>, answers: &Answers) -> String {
+        let mut record = Record::default();
+        record.begin(head(questions, answers).unwrap());
+        // In another order than that of the queries.
+        for (number, said) in answers.said.iter().enumerate().rev() {
+            let Some(said) = said else { continue };
+            let question = questions.question(number).unwrap();
+            record.add(number, exchange(questions, number, question.prompt, question.sha256, said).unwrap());
+        }
+        let part = record.part();
+        record.end(true);
+        assert_eq!((record.part(), record.whole()), (String::new(), part.as_str()));
+        part
+    }
+
     fn rankings(collection: &Collection) -> [Ranking; 4] {
         [&["create_issue"][..], &["play_song", "send_mail"], &["send_mail"], &[]]
             .map(|names| ranking(collection, names))
@@ -353,10 +423,28 @@ mod tests {
             let asking = Asking { cards: 2, tools_as };
             let questions = Questions::of(&collection, &rankings, asking).unwrap();
             expected.push(answers(asking, chooser));
-            text += &write(&questions, expected.last().unwrap()).unwrap();
+            text += &write(&questions, expected.last().unwrap());
         }
         let read = read(Path::new("t.jsonl"), text.as_bytes(), &collection, &rankings).unwrap();
         assert_eq!(read.into_iter().map(|(_, answers)| answers).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_run_that_ends_too_early_is_kept_apart() {
+        let mut record = Record::default();
+        let line = |text: &str| text.to_owned();
+        record.begin(line("silent\n"));
+        assert_eq!(record.part(), "", "nothing is said yet");
+        record.end(false);
+        record.begin(line("early\n"));
+        record.add(1, line("b\n"));
+        record.end(false);
+        record.begin(line("now\n"));
+        record.add(3, line("d\n"));
+        record.add(0, line("a\n"));
+        assert_eq!((record.whole(), record.part().as_str()), ("", "early\nb\nnow\na\nd\n"));
+        record.end(true);
+        assert_eq!((record.whole(), record.part().as_str()), ("now\na\nd\n", "early\nb\n"));
     }
 
     #[test]
@@ -365,7 +453,7 @@ mod tests {
         let rankings = rankings(&collection);
         let asking = Asking { cards: 2, tools_as: None };
         let questions = Questions::of(&collection, &rankings, asking).unwrap();
-        let whole = write(&questions, &answers(asking, "one")).unwrap();
+        let whole = write(&questions, &answers(asking, "one"));
         let lines: Vec<&str> = whole.lines().collect();
         let [head, first, second, third] = lines[..] else { panic!("{whole}") };
         let join = |lines: &[&str]| lines.join("\n");
@@ -426,7 +514,7 @@ mod tests {
         let rankings = rankings(&collection);
         let asking = Asking { cards: 2, tools_as: None };
         let questions = Questions::of(&collection, &rankings, asking).unwrap();
-        let whole = write(&questions, &answers(asking, "one")).unwrap();
+        let whole = write(&questions, &answers(asking, "one"));
         let forged = whole
             .replace("\"program\":\"p\"", r#""program":"p\u001b]0;x\u0007\nright 1.000""#)
             .replace("\"chooser\":\"one\"", r#""chooser":"one\r\ntwo""#);

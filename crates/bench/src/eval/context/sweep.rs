@@ -305,8 +305,8 @@ fn shown(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
-/// The numbers of the grid whose best value by what is kept is the smallest or the largest that was tried, with that value,
-/// the others being those of the first candidate, the default.
+/// The numbers of the grid whose best value by what is kept is the smallest or the largest that was tried, with that value, where
+/// a configuration may go further, the others being those of the first candidate, the default.
 #[must_use]
 pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
     let Some(first) = candidates.first() else { return Vec::new() };
@@ -323,7 +323,15 @@ pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(Strin
             }
         }
     }
-    edges(tried)
+    let default = ContextConfig::default();
+    edges(tried, |parameter, value| {
+        let config = match parameter {
+            "summary" => with_summary(&default, value as usize),
+            "dedup" => with_dedup(&default, value),
+            _ => with_budget(&default, value),
+        };
+        config.validate().is_ok()
+    })
 }
 
 /// For each scenario the candidate that keeps most on the others (of equals the one with fewer tokens, then the first), and
@@ -474,7 +482,7 @@ fn is_on_front(points: &[(usize, f64)], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::decision::Word;
+    use crate::eval::decision::{Standing, Word};
 
     #[test]
     fn the_front_holds_what_nothing_beats() {
@@ -526,10 +534,10 @@ mod tests {
             outcomes.extend((1..others).map(|_| against("same", &[1.0; 8], &first)));
             conclude(&mut outcomes);
             let one = &outcomes[1].kept_against_first;
-            (Word::of(&one.paired), one.paired.p, one.p_holm, outcomes[0].kept_against_first.p_holm)
+            (Standing::of(&one.paired), one.paired.p, one.p_holm, outcomes[0].kept_against_first.p_holm)
         };
-        assert_eq!(words(2), (Word::Regressed, 0.007813, 0.015626, 1.0));
-        assert_eq!(words(20), (Word::Inconclusive, 0.007813, 0.15626, 1.0));
+        assert_eq!(words(2), (Standing::Worse, 0.007813, 0.015626, 1.0));
+        assert_eq!(words(20), (Standing::Inconclusive, 0.007813, 0.15626, 1.0));
     }
 
     /// An outcome that keeps these shares where `first` keeps its own.
@@ -565,6 +573,12 @@ mod tests {
         let outcomes: Vec<Outcome> =
             candidates.iter().map(|candidate| kept(&candidate.name, &[share(candidate)], 10)).collect();
         assert_eq!(at_the_edge(&candidates, &outcomes), [("summary".to_owned(), 600.0)]);
+        // Nothing is shorter than the shortest summary that a configuration may have.
+        let candidates = grid_of(&["summary=16".parse().unwrap()]).unwrap();
+        let share = |candidate: &Candidate| if candidate.config.firewall.summary_tokens == 16 { 0.9 } else { 0.5 };
+        let outcomes: Vec<Outcome> =
+            candidates.iter().map(|candidate| kept(&candidate.name, &[share(candidate)], 10)).collect();
+        assert_eq!(at_the_edge(&candidates, &outcomes), []);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use self::prompt::{PromptPage, prompt};
 pub use self::route::route;
 use super::document::Figure;
 use super::markup::escaped_xml;
-use super::number::{MISSING, count, difference, estimate, percent, share, word};
+use super::number::{MISSING, count, difference, estimate, percent, share, standing};
 use super::table::Table;
 use crate::eval::collection::Collection;
 use crate::eval::day::Day;
@@ -435,7 +435,7 @@ fn measures(
     let shown = |measure: &str| measures.get(measure).map_or_else(|| MISSING.to_owned(), estimate);
     let paired = paired.filter(|(first, own)| !first.is_empty() && first.len() == own.len()).map(|(first, own)| {
         let paired = crate::eval::run::against("first", first, own);
-        format!("{} {}", difference(&paired.difference), word(&paired))
+        format!("{} {}", difference(&paired.difference), standing(&paired))
     });
     let hit = measures.get("hit@1").map_or_else(|| MISSING.to_owned(), |one| share(one.mean));
     let tokens = tokens.map_or_else(|| MISSING.to_owned(), |tokens| count(tokens.round() as usize));

@@ -16,7 +16,6 @@ mod native;
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +30,7 @@ pub use self::fields::describe;
 pub(super) use self::mcp::{begin, prompt_schema, settle_safety, tool};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
+use crate::files::{Unread, read_at_most};
 
 /// Larger files are refused: no real catalog comes near, and the whole file is held in memory.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -455,7 +455,6 @@ fn read_text(path: &Path, limit: u64, fix: &str) -> Result<String, CatalogError>
     if path.is_dir() {
         return Err(read_error(path, Fault::new("it is a folder").with_fix("replace it by a catalog file")));
     }
-    let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let too_large = || {
         let fault = Fault::new(format!("the file is over the limit of {} MiB", limit >> 20));
@@ -465,10 +464,10 @@ fn read_text(path: &Path, limit: u64, fix: &str) -> Result<String, CatalogError>
         return Err(too_large());
     }
     // Only a regular file has a length in advance.
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > limit {
-        return Err(too_large());
-    }
+    let bytes = read_at_most(file, limit).map_err(|reason| match reason {
+        Unread::TooLarge { .. } => too_large(),
+        reason => read_error(path, Fault::new(reason.to_string())),
+    })?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
