@@ -16,12 +16,18 @@ use super::in_process::{Answer, Stop};
 use crate::protocol::message::{INVALID_PARAMS, METHOD_NOT_FOUND, Raw, RpcError};
 use crate::protocol::versions::LEGACY_VERSIONS;
 
+/// A function that answers at once.
+type Quick = dyn Fn(&Map<String, Value>) -> Result<Value, String> + Send + Sync;
+
+/// A function that is told when to end.
+type Long = dyn Fn(&Map<String, Value>, &Stop) -> Result<Value, String> + Send + Sync;
+
 /// What a tool does with its arguments.
 enum Function {
     /// At once.
-    Quick(Box<dyn Fn(&Map<String, Value>) -> Result<Value, String> + Send + Sync>),
+    Quick(Box<Quick>),
     /// In a while.
-    Long(Box<dyn Fn(&Map<String, Value>, &Stop) -> Result<Value, String> + Send + Sync>),
+    Long(Box<Long>),
 }
 
 /// A tool: what is said of it, and the function that is called.

@@ -74,13 +74,16 @@ enum Ended {
 /// Where what ends a statement says why.
 type Why = Arc<Mutex<Option<Ended>>>;
 
+/// What a tool does with a file and its arguments.
+type Ask = fn(&Path, &Map<String, Value>, &Stop) -> Result<Value, String>;
+
 /// The server of a database.
 ///
 /// # Errors
 /// [`BuiltInError`]: it is no database that can be read.
 pub(crate) fn server(file: &Path) -> Result<Toolset, BuiltInError> {
     look(file)?;
-    let of = |ask: fn(&Path, &Map<String, Value>, &Stop) -> Result<Value, String>| {
+    let of = |ask: Ask| {
         let file = file.to_owned();
         move |arguments: &Map<String, Value>, stop: &Stop| ask(&file, arguments, stop)
     };
@@ -319,7 +322,7 @@ fn query(file: &Path, arguments: &Map<String, Value>, stop: &Stop) -> Result<Val
         }
         .map_err(failed)?;
     }
-    let columns: Vec<Value> = statement.column_names().into_iter().map(Value::from).collect();
+    let columns: Vec<Value> = statement.column_names().map(Value::from).collect();
     let mut rows = Rows::default();
     rows.read(&mut statement, limit).map_err(failed)?;
     let mut result = Map::new();
