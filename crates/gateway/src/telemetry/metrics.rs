@@ -387,8 +387,8 @@ mod tests {
         let exports = Exports { audit_failures: Some(4), spans_lost: Some((1, 2)) };
         let text = metrics.text(sessions, [upstream("a\"b", true), upstream("c", false)], Some((900, 90)), exports);
         running.end(Ending::Ok);
-        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        insta::assert_snapshot!(samples.join("\n").replace("contextweaver_", ""), @r#"
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        insta::assert_snapshot!(lines.join("\n").replace("contextweaver_", ""), @r#"
         requests_total{method="other",outcome="error"} 1
         requests_total{method="tools/call",outcome="ok"} 1
         requests_total{method="tools/call",outcome="cancelled"} 1
