@@ -496,13 +496,13 @@ mod tests {
         (folder, file)
     }
 
-    fn asked(file: &Path, arguments: Value, within: Duration) -> String {
+    fn asked(file: &Path, arguments: &Value, within: Duration) -> String {
         let answer = query(file, arguments.as_object().unwrap(), &Stop::after(within));
         answer.map_or_else(|error| format!("! {error}"), |answer| answer.to_string())
     }
 
     fn sql(file: &Path, sql: &str) -> String {
-        asked(file, json!({ "sql": sql }), Duration::from_secs(20))
+        asked(file, &json!({ "sql": sql }), Duration::from_secs(20))
     }
 
     #[test]
@@ -510,8 +510,8 @@ mod tests {
         let (_folder, file) = shop();
         insta::assert_snapshot!(sql(&file, "SELECT * FROM lamps ORDER BY id;"), @r#"{"columns":["id","name","price","photo"],"rows":[[1,"desk",12.5,"(2 bytes)"],[2,"floor","inf",null]]}"#);
         let one = json!({"sql": "SELECT name FROM lamps WHERE id = ?2 OR ?1 IS NULL", "parameters": ["x", 1]});
-        assert_eq!(asked(&file, one, Duration::MAX), r#"{"columns":["name"],"rows":[["desk"]]}"#);
-        let cut = asked(&file, json!({"sql": "SELECT id FROM lamps", "limit": 1}), Duration::MAX);
+        assert_eq!(asked(&file, &one, Duration::MAX), r#"{"columns":["name"],"rows":[["desk"]]}"#);
+        let cut = asked(&file, &json!({"sql": "SELECT id FROM lamps", "limit": 1}), Duration::MAX);
         insta::assert_snapshot!(cut, @r#"{"note":"cut after 1 rows; narrow it by WHERE, or go on with LIMIT and OFFSET","columns":["id"],"rows":[[1]]}"#);
         let names = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3) SELECT count(*) FROM n";
         assert_eq!(sql(&file, names), r#"{"columns":["count(*)"],"rows":[[3]]}"#);
@@ -598,7 +598,7 @@ mod tests {
         let (_folder, file) = shop();
         let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
         let began = Instant::now();
-        let ended = asked(&file, json!({ "sql": endless }), Duration::from_millis(200));
+        let ended = asked(&file, &json!({ "sql": endless }), Duration::from_millis(200));
         assert!(ended.starts_with("! ended after 0.2 s; ask for less"), "{ended}");
         assert!(began.elapsed() < Duration::from_secs(10));
         let value = sql(&file, "SELECT zeroblob(1000000)");
@@ -617,7 +617,7 @@ mod tests {
         assert!(rows * MOST_CELL <= MOST_BYTES && rows > 20, "{rows}");
         assert!(note.contains(&format!("cut after {rows} rows")) && note.contains("texts are cut after"), "{note}");
         assert_eq!(read(&numbers("x"))["rows"].as_array().unwrap().len(), USUAL_ROWS);
-        let all = asked(&file, json!({"sql": numbers("x"), "limit": 9_999}), Duration::MAX);
+        let all = asked(&file, &json!({"sql": numbers("x"), "limit": 9_999}), Duration::MAX);
         let all: Value = serde_json::from_str(&all).unwrap();
         assert_eq!(all["rows"].as_array().unwrap().len(), MOST_ROWS);
     }
