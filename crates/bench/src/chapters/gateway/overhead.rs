@@ -60,8 +60,7 @@ fn hops(page: &mut Document, recorded: &Tables) {
         page.block(&origin.sentence());
     }
     for (unit, reading) in [
-        ("us", "Times in µs: a call with a result of that size; from the start of the process to the first answer, and to the first \
-             list of tools; the list again."),
+        ("us", "Times in µs: a call with a result of that size, the start to the first answer, and the list of tools."),
         ("calls/s", "Calls per second by the number of clients at once."),
         (
             "MiB",
