@@ -16,6 +16,7 @@ pub mod literal;
 mod manager;
 pub mod memory;
 mod prompt;
+mod split;
 mod stats;
 pub mod store;
 pub mod summary;

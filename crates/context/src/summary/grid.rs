@@ -7,6 +7,7 @@ use super::data::sample_rows;
 use super::table::{Sample, Table};
 use super::{Pieces, lines, rank, shown};
 use crate::brief::Piece;
+use crate::split;
 
 /// The number of lines from which the format is guessed.
 const LOOKED_AT: usize = 40;
@@ -43,7 +44,7 @@ pub(super) fn format_of(text: &str) -> Option<Format> {
     if lines::begins_as_lines(text) {
         return None;
     }
-    let lines: Vec<&str> = text.lines().take(LOOKED_AT).collect();
+    let lines: Vec<&str> = split::lines(text).take(LOOKED_AT).collect();
     let filled = lines.iter().filter(|line| !line.trim().is_empty()).count();
     if filled <= LEAST_ROWS {
         return None;
@@ -69,7 +70,7 @@ fn is_rule(line: &str) -> bool {
 
 fn is_delimited(text: &str, delimiter: u8) -> bool {
     // Most texts are not tables, and making a reader takes longer than this.
-    let mut first = text.lines().find(|line| !line.is_empty()).unwrap_or_default().bytes();
+    let mut first = split::lines(text).find(|line| !line.is_empty()).unwrap_or_default().bytes();
     if !first.any(|byte| byte == delimiter || byte == b'"' || byte == b'\r') {
         return false;
     }

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use super::units::{document, rows_of};
 use crate::event::{ArtifactRef, Selector, ViewSpec};
 use crate::literal::{Document, Kind};
+use crate::split::line_count;
 
 /// The number of keys that get a view of their own at most.
 const MOST_KEYS: usize = 10;
@@ -46,7 +47,7 @@ pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Optio
         }
         None if text.is_empty() => {}
         None => {
-            let total = text.lines().count();
+            let total = line_count(text);
             offer(format!("first lines of {total}"), Selector::Lines { start: 0, end: Some(LINES) });
             if total > LINES as usize {
                 offer(format!("last lines of {total}"), Selector::Lines { start: -LINES, end: None });

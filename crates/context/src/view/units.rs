@@ -6,6 +6,7 @@ use super::path::Path;
 use super::{JsonFault, Units, View, ViewError, grep};
 use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
+use crate::split::{line_count, lines};
 use crate::summary::delimiter_of;
 
 /// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
@@ -95,16 +96,6 @@ pub(super) fn select(
             then(&mut found.drain(..).map(Cow::Owned))
         }
     }
-}
-
-/// The lines of a text; a line feed at its end begins no further line.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-}
-
-fn line_count(text: &str) -> usize {
-    let feeds = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-    feeds + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 fn number(count: usize, what: &str) -> String {

@@ -79,6 +79,12 @@ impl Key {
         self.over(text).map(|mac| mac.finalize().into_bytes().to_vec())
     }
 
+    /// A keyed hash for one purpose: BLAKE3, with a key that is derived from this one. It takes long texts in parts and in
+    /// a fraction of the time of an HMAC, and stays within this gateway: what two gateways exchange is [`Key::code`].
+    pub(crate) fn hasher(&self, purpose: &str) -> blake3::Hasher {
+        blake3::Hasher::new_keyed(&blake3::derive_key(purpose, &self.0))
+    }
+
     /// Whether these are the bytes of the code over `text`; compared in constant time.
     pub(super) fn is_code(&self, text: &str, code: &[u8]) -> bool {
         self.over(text).is_some_and(|mac| mac.verify_slice(code).is_ok())

@@ -1,6 +1,9 @@
 //! Counts in words, verbatim lines cut at a word, and sample lines: what all kinds of text share.
 
+use memchr::memrchr;
+
 use crate::brief::{Piece, spread};
+use crate::split::lines;
 
 use super::rank;
 
@@ -125,7 +128,7 @@ impl<'a> Tally<'a> {
     /// Counts the lines of `text`.
     pub(super) fn of(text: &'a str) -> Self {
         let mut tally = Self::default();
-        for line in text.lines() {
+        for line in lines(text) {
             tally.lines += 1;
             if !is_blank(line) {
                 tally.filled += 1;
@@ -136,7 +139,7 @@ impl<'a> Tally<'a> {
             }
         }
         let letter = text.rfind(char::is_alphanumeric).unwrap_or(0);
-        let start = text.get(..letter).and_then(|front| front.rfind('\n')).map_or(0, |at| at + 1);
+        let start = text.get(..letter).and_then(|front| memrchr(b'\n', front.as_bytes())).map_or(0, |at| at + 1);
         tally.end = text.get(start..).unwrap_or_default();
         tally
     }
@@ -182,7 +185,7 @@ pub(super) fn samples(text: &str, tally: &Tally) -> Option<Piece> {
     let step = tally.lines.div_ceil(SAMPLES).max(1);
     let mut entries: Vec<String> = Vec::new();
     let mut wanted = step / 2;
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in lines(text).enumerate() {
         // A blank line is replaced by the next line that says something.
         if number >= wanted && !is_blank(line) {
             entries.push(format!("{}: {}", number + 1, cut(line.trim_start(), SAMPLE_LENGTH)));

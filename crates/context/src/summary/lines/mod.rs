@@ -20,6 +20,7 @@ mod template;
 mod trace;
 
 use crate::brief::Piece;
+use crate::split::lines;
 
 pub(super) use code::Language;
 
@@ -122,7 +123,7 @@ pub(super) fn kind_of(text: &str) -> LineKind {
 /// Whether the first line of `text` is a message of a program, with a time and a level, or an entry of a listing, with
 /// a mark or a mode. The header of a table is neither.
 pub(super) fn begins_as_lines(text: &str) -> bool {
-    let first = text.lines().map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let first = lines(text).map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
     (starts_with_time(first) && log::level(first).is_some()) || listing::is_marked(first)
 }
 
@@ -193,20 +194,20 @@ pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
 
 /// The first lines of the text and as many spread over the rest, without blank ones, each with its first bytes.
 fn sample(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(SAMPLE).map(front).collect();
-    if lines.len() < SAMPLE {
-        return lines;
+    let mut sampled: Vec<&str> = lines(text).filter(|line| !line.trim().is_empty()).take(SAMPLE).map(front).collect();
+    if sampled.len() < SAMPLE {
+        return sampled;
     }
     for number in 1..SAMPLE {
         let at = text.len() / SAMPLE * number;
         let window = text.as_bytes().get(at..(at + WINDOW).min(text.len())).unwrap_or_default();
         let Some(start) = memchr::memchr(b'\n', window) else { continue };
-        let line = text.get(at + start + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let line = text.get(at + start + 1..).and_then(|rest| lines(rest).next()).unwrap_or_default();
         if !line.trim().is_empty() {
-            lines.push(front(line));
+            sampled.push(front(line));
         }
     }
-    lines
+    sampled
 }
 
 /// The first bytes of a line.

@@ -1,6 +1,7 @@
 //! Several texts in one result, each under its path: the output of tools that read many files.
 
 use crate::brief::Piece;
+use crate::split::{line_count, lines};
 
 use super::excerpt::{Tally, counted, cut};
 use super::{LineKind, rank};
@@ -38,7 +39,7 @@ pub(super) fn is_several(text: &str) -> bool {
 fn split(text: &str) -> Vec<Part<'_>> {
     let mut parts: Vec<Part> = Vec::new();
     let first = text.trim_start();
-    let Some(path) = first.lines().next().and_then(header) else { return parts };
+    let Some(path) = lines(first).next().and_then(header) else { return parts };
     let colon = !first.starts_with('=');
     let mut path = path;
     let mut at = text.len() - first.len();
@@ -77,7 +78,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let shared = shared_directory(&parts);
     let entries = parts.iter().map(|part| {
         let path = part.path.get(shared.len()..).unwrap_or(part.path);
-        format!("{path} ({})", counted(part.text.lines().count(), "line"))
+        format!("{path} ({})", counted(line_count(part.text), "line"))
     });
     let list = if shared.is_empty() { "files: ".to_owned() } else { format!("files in {shared}: ") };
     let head = format!("{} in one result, {} in all: ", counted(parts.len(), "file"), counted(tally.lines, "line"));

@@ -3,6 +3,7 @@
 //! No statement about these is shown to be worth more than their own beginning and end, so that little is said.
 
 use crate::brief::Piece;
+use crate::split::lines;
 
 use super::excerpt::{Tally, counted, samples};
 use super::log::{Errors, may_tell_of_error, tells_of_error};
@@ -22,7 +23,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     // Prose that has the word error in it is no report of one.
     if may_tell_of_error(text) && text.split_ascii_whitespace().count() < tally.filled * PROSE {
         let mut errors = Errors::default();
-        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| tells_of_error(line)) {
+        for (number, line) in (1..).zip(lines(text)).filter(|(_, line)| tells_of_error(line)) {
             errors.add(number, line);
         }
         pieces.extend(errors.pieces("error line").into_iter().next());
