@@ -60,7 +60,11 @@ fn hops(page: &mut Document, recorded: &Tables) {
         page.block(&origin.sentence());
     }
     for (unit, reading) in [
-        ("us", "Times in µs: a call with a result of that size, the start to the first answer, and the list of tools."),
+        (
+            "us",
+            "Times in µs: a call with a result of that size, the start to the first answer, the start to the first list of \
+             tools, and a list after that.",
+        ),
         ("calls/s", "Calls per second by the number of clients at once."),
         (
             "MiB",
