@@ -17,11 +17,22 @@ use crate::eval::probe;
 use crate::eval::record::{Origin, Outcome};
 use crate::eval::tables::Tables;
 use crate::eval::version;
-use crate::eval::workspace::Bench;
+use crate::eval::workspace::{Bench, Workspace};
 use crate::public::{Manifest, PublicCollection};
 use crate::report::document::Document;
 use crate::report::table::{self, Table};
 use crate::results::Results;
+
+/// A collection that a chapter takes beside those of the matrix.
+#[derive(Debug)]
+pub struct Own {
+    /// The case of its record; none of the matrix.
+    pub case: String,
+    /// Who wrote it.
+    pub origin: Origin,
+    /// The collection; `None` where it is not here.
+    pub collection: Option<Collection>,
+}
 
 /// What a chapter does on one collection.
 pub trait CollectionChapter: Sync {
@@ -30,6 +41,15 @@ pub trait CollectionChapter: Sync {
 
     /// See [`Chapter::name`].
     fn name(&self) -> &'static str;
+
+    /// The collections beside those of the matrix that it measures.
+    ///
+    /// # Errors
+    /// A collection that is there and cannot be read.
+    fn own(&self, workspace: &Workspace) -> Result<Vec<Own>> {
+        let _ = workspace;
+        Ok(Vec::new())
+    }
 
     /// Measures `engine` on `collection`.
     ///
@@ -90,11 +110,18 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
                 inputs_sha256: inputs_of(case, collection.map(AsRef::as_ref)),
             }
         });
+        let mut cases: Vec<Planned> = planned.collect();
+        cases.extend(self.0.own(&bench.workspace)?.into_iter().map(|own| Planned {
+            case: own.case,
+            origin: own.origin,
+            absent: own.collection.is_none().then_some(Absent::Inputs),
+            inputs_sha256: own.collection.map(|collection| collection.inputs_sha256),
+        }));
         Ok(vec![Plan {
             name: self.0.name().to_owned(),
             configuration: engine.configuration(),
             version: version::of(version::of_engine(engine), &on_probe),
-            cases: planned.collect(),
+            cases,
         }])
     }
 
@@ -105,9 +132,13 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
 
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<C::Facts>>> {
         let engine = default_engine(bench)?;
+        let own = self.0.own(&bench.workspace)?;
+        let own_of = |case: &str| own.iter().find(|own| own.case == case).and_then(|own| own.collection.as_ref());
         let mut measured = Vec::new();
         for case in measurable(plans) {
-            let Some(collection) = bench.collections.get(case) else { continue };
+            let Some(collection) = bench.collections.get(case).map(AsRef::as_ref).or_else(|| own_of(case)) else {
+                continue;
+            };
             step(&format!("{} of {case}", self.0.name()));
             let outcome = self.0.measure(collection, engine);
             measured.push(Fresh {

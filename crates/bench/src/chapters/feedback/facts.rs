@@ -7,13 +7,14 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::eval::collection::{Collection, Query};
-use crate::eval::engine::RouterEngine;
+use crate::eval::engine::{Ranking, RouterEngine};
 use crate::eval::error::EvalError;
+use crate::eval::everyday::{in_turn, searches_of};
 use crate::eval::measure::{Found, Judgement, Measure};
 use crate::eval::record::Paired;
 use crate::eval::rng::Rng;
 use crate::eval::statistics::{mean, paired_by_tool, round6};
-use contextweaver_routing::{Observation, Router, Scratch};
+use contextweaver_routing::{FeedbackConfig, Hit, Observation, Router, RoutingConfig, Scratch};
 
 /// Numbers of observations that are tried, as far as a collection has so many.
 pub const OBSERVATIONS: [usize; 5] = [10, 30, 100, 300, 1000];
@@ -66,6 +67,12 @@ pub struct Lesson {
     pub recall_at_5: Paired,
     /// The difference of nDCG@10 from no feedback.
     pub ndcg_at_10: Paired,
+    /// The same where nothing is learned but the tool of a query that comes again word for word.
+    pub word_for_word: Paired,
+    /// The queries that can gain: a tool that they need is among those that the observations name.
+    pub observed: usize,
+    /// The difference of nDCG@10 on those.
+    pub ndcg_at_10_of_observed: Paired,
 }
 
 /// recall@5 and nDCG@10 of one query.
@@ -74,33 +81,48 @@ type Scores = [f64; 2];
 impl FeedbackFacts {
     /// Measures `engine` on `collection`.
     pub(super) fn measure(collection: &Collection, engine: &RouterEngine) -> Result<Self, EvalError> {
-        let build = || Router::build(Arc::clone(&collection.catalog), engine.config().clone());
-        let plain = build()?;
+        let build = |config: &RoutingConfig| Router::build(Arc::clone(&collection.catalog), config.clone());
+        let mut router = build(engine.config())?;
+        // The smallest lift there is counts for nothing, and leaves a query that comes again its tool.
+        let feedback = FeedbackConfig { most: f64::MIN_POSITIVE, ..engine.config().feedback };
+        let mut repeats = build(&RoutingConfig { feedback, ..engine.config().clone() })?;
         let folds = folds(collection);
         let pools: Vec<Vec<Lead>> =
-            (0..folds.len()).map(|held_out| pool(collection, &plain, &folds, held_out)).collect();
+            (0..folds.len()).map(|held_out| pool(collection, &router, &folds, held_out)).collect();
         let available = pools.iter().map(Vec::len).min().unwrap_or(0);
-        let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(&plain, fold)).collect();
+        let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(collection, &router, fold)).collect();
         // The values are in the order of the folds.
         let tools: Vec<u32> = folds.iter().flatten().filter_map(|query| query.first_tool()).collect();
-        let mut router = plain;
         let mut lessons = Vec::new();
         for observations in OBSERVATIONS.into_iter().filter(|number| *number <= available) {
             for wrong_tenths in WRONG_TENTHS {
-                let mut after = Vec::with_capacity(before.len());
+                let (mut after, mut repeated, mut can_gain) = (Vec::new(), Vec::new(), Vec::new());
                 for (fold, pool) in folds.iter().zip(&pools) {
-                    let taught: Vec<Observation> =
-                        pool.iter().take(observations).map(|lead| lead.observation(collection, wrong_tenths)).collect();
+                    let leads = pool.iter().take(observations);
+                    let named: BTreeSet<u32> = leads.clone().map(|lead| lead.named(wrong_tenths)).collect();
+                    let taught: Vec<Observation> = leads.map(|lead| lead.observation(collection, wrong_tenths)).collect();
                     router = router.with_feedback(&taught);
-                    after.extend(ask(&router, fold));
+                    after.extend(ask(collection, &router, fold));
+                    repeats = repeats.with_feedback(&taught);
+                    repeated.extend(ask(collection, &repeats, fold));
+                    can_gain.extend(fold.iter().map(|query| query.groups.iter().flatten().any(|tool| named.contains(tool))));
                 }
-                let difference = |measure: usize| {
+                let difference = |after: &[Scores], measure: usize, counts: &dyn Fn(usize) -> bool| {
+                    let counted = || (0..before.len()).filter(|query| counts(*query));
                     let pairs: Vec<(f64, f64)> =
-                        after.iter().zip(&before).map(|(after, before)| (after[measure], before[measure])).collect();
+                        counted().map(|query| (after[query][measure], before[query][measure])).collect();
+                    let tools: Vec<u32> = counted().filter_map(|query| tools.get(query).copied()).collect();
                     paired_by_tool(WITHOUT, &pairs, &tools)
                 };
-                let (recall_at_5, ndcg_at_10) = (difference(0), difference(1));
-                lessons.push(Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10 });
+                lessons.push(Lesson {
+                    observations,
+                    wrong_tenths,
+                    recall_at_5: difference(&after, 0, &|_| true),
+                    ndcg_at_10: difference(&after, 1, &|_| true),
+                    word_for_word: difference(&repeated, 1, &|_| true),
+                    observed: can_gain.iter().filter(|can| **can).count(),
+                    ndcg_at_10_of_observed: difference(&after, 1, &|query| can_gain[query]),
+                });
             }
         }
         let mean = |measure: usize| round6(mean(before.iter().map(|scores| scores[measure])));
@@ -122,9 +144,10 @@ fn folds(collection: &Collection) -> Vec<Vec<&Query>> {
     (0..FOLDS).map(|fold| queries.iter().skip(fold).step_by(FOLDS).copied().collect()).collect()
 }
 
-/// A query that led to a tool, and the tool of a wrong observation.
+/// A search that led to a tool, and the tool of a wrong observation.
 struct Lead<'q> {
-    query: &'q Query,
+    /// Of several searches for one request that which did best for the tool.
+    search: &'q str,
     tool: u32,
     other: u32,
     /// The observation is right up to this share of wrong ones, in tenths.
@@ -132,11 +155,15 @@ struct Lead<'q> {
 }
 
 impl Lead<'_> {
+    /// The tool that the observation names.
+    fn named(&self, wrong_tenths: usize) -> u32 {
+        if wrong_tenths > self.right_until { self.other } else { self.tool }
+    }
+
     fn observation(&self, collection: &Collection, wrong_tenths: usize) -> Observation {
-        let tool = if wrong_tenths > self.right_until { self.other } else { self.tool };
         let items = collection.catalog.items();
-        let id = items.get(tool as usize).map(|item| item.id.clone()).unwrap_or_default();
-        Observation { at: 0, query: self.query.text.clone(), tool: id, useful: true }
+        let id = items.get(self.named(wrong_tenths) as usize).map(|item| item.id.clone()).unwrap_or_default();
+        Observation { at: 0, query: self.search.to_owned(), tool: id, useful: true }
     }
 }
 
@@ -147,22 +174,47 @@ fn pool<'q>(collection: &Collection, plain: &Router, folds: &[Vec<&'q Query>], h
     let mut leads = Vec::new();
     for query in folds.iter().enumerate().filter(|(fold, _)| *fold != held_out).flat_map(|(_, queries)| queries) {
         let relevant: BTreeSet<u32> = query.groups.iter().flatten().copied().collect();
-        let shown = plain.search(&query.text, SHOWN + relevant.len(), &mut scratch);
+        let searches = searches_of(collection, query);
+        let shown = found(plain, &searches, SHOWN + relevant.len(), &mut scratch);
         let mut wrong: Vec<u32> = shown.iter().map(|hit| hit.item).filter(|item| !relevant.contains(item)).collect();
         wrong.truncate(SHOWN);
         for tool in query.groups.iter().filter_map(|group| group.first().copied()) {
             let any = rng.below(collection.catalog.len()) as u32;
             let other = wrong.get(rng.below(wrong.len())).copied().unwrap_or(any);
-            leads.push(Lead { query, tool, other, right_until: rng.below(10) });
+            let search = leading(plain, &searches, tool, &mut scratch);
+            leads.push(Lead { search, tool, other, right_until: rng.below(10) });
         }
     }
     rng.shuffle(&mut leads);
     leads
 }
 
-fn ask(router: &Router, queries: &[&Query]) -> Vec<Scores> {
+/// The search that finds `tool` at the best rank; the first where several do or none does.
+fn leading<'q>(plain: &Router, searches: &[&'q str], tool: u32, scratch: &mut Scratch) -> &'q str {
+    if let [only] = searches {
+        return only;
+    }
+    let mut rank = |search: &&&str| {
+        let hits = plain.search(search, plain.catalog().len(), scratch);
+        hits.iter().position(|hit| hit.item == tool).unwrap_or(usize::MAX)
+    };
+    searches.iter().min_by_key(|search| rank(search)).copied().unwrap_or_default()
+}
+
+/// The first `k` tools for a request, whose searches are answered in turn.
+fn found(router: &Router, searches: &[&str], k: usize, scratch: &mut Scratch) -> Vec<Hit> {
+    let mut ranking = |search: &&str| {
+        let hits = router.search(search, k, scratch);
+        Ranking { hits, confidence: 0.0, postings_read: 0 }
+    };
+    let mut hits = in_turn(searches.iter().map(&mut ranking).collect()).hits;
+    hits.truncate(k);
+    hits
+}
+
+fn ask(collection: &Collection, router: &Router, queries: &[&Query]) -> Vec<Scores> {
     let score = |scratch: &mut Scratch, query: &&Query| -> Scores {
-        let hits = router.search(&query.text, DEPTH, scratch);
+        let hits = found(router, &searches_of(collection, query), DEPTH, scratch);
         let found = Found::of(&hits, &Judgement { groups: query.groups.clone() });
         let value = |measure: Measure| found.as_ref().map_or(0.0, |found| measure.of(found));
         [value(Measure::RECALL_5), value(Measure::NDCG_10)]
@@ -177,7 +229,6 @@ mod tests {
     use super::*;
     use crate::eval::collection::Source;
     use crate::eval::record::Origin;
-    use contextweaver_routing::RoutingConfig;
 
     /// Tools whose names say nothing; half of the queries call them by words of the site, half by their own.
     fn collection() -> Collection {
@@ -213,6 +264,44 @@ mod tests {
         assert!(gain(30, 0) > 0.2 && gain(30, 0) > gain(10, 0), "{:?}", facts.lessons);
         assert!(gain(30, 5) < gain(30, 0));
         assert_eq!(facts.lessons.len(), 2 * WRONG_TENTHS.len(), "no more observations than there are");
+        for lesson in &facts.lessons {
+            assert!((1..=60).contains(&lesson.observed), "{lesson:?}");
+            assert_eq!(lesson.word_for_word.differing, 0, "no query comes again: {lesson:?}");
+        }
+        // Thirty observations name all six tools.
+        let all = facts.lessons.iter().find(|lesson| (lesson.observations, lesson.wrong_tenths) == (30, 0)).unwrap();
+        assert_eq!((all.observed, &all.ndcg_at_10_of_observed), (60, &all.ndcg_at_10));
+    }
+
+    #[test]
+    fn a_query_that_comes_again_is_all_that_the_simple_rule_learns() {
+        let tools = r#"[{"name": "alpha", "description": "One"}, {"name": "beta", "description": "Two"}]"#;
+        let line = |n: usize| {
+            let (text, tool) = if n % 2 == 0 { ("the rota", "alpha") } else { ("the board", "beta") };
+            format!(r#"{{"id": "{n}", "query": "{text}", "relevant": ["{tool}"]}}"#)
+        };
+        let queries: Vec<String> = (0..40).map(line).collect();
+        let source = |text| Source { path: Path::new("test"), bytes: str::as_bytes(text) };
+        let queries = queries.join("\n");
+        let collection = Collection::from_bytes("test", Origin::Embedded, source(tools), source(&queries)).unwrap();
+        let words = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let facts = FeedbackFacts::measure(&collection, &words).unwrap();
+        let last = facts.lessons.iter().rfind(|lesson| lesson.wrong_tenths == 0).unwrap();
+        // Nothing but what was observed finds these tools.
+        assert_eq!((facts.ndcg_at_10, last.word_for_word.difference.mean), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_request_of_two_searches_teaches_by_the_one_that_found_the_tool() {
+        let collection = collection();
+        let router = Router::build(Arc::clone(&collection.catalog), RoutingConfig::default()).unwrap();
+        let mut scratch = Scratch::default();
+        let item = |name: &str| collection.catalog.items().iter().position(|item| item.name == name).unwrap() as u32;
+        let searches = ["alpha things", "beta things"];
+        assert_eq!(leading(&router, &searches, item("beta"), &mut scratch), "beta things");
+        assert_eq!(leading(&router, &searches, item("alpha"), &mut scratch), "alpha things");
+        let hits = found(&router, &searches, 2, &mut scratch);
+        assert_eq!(hits.iter().map(|hit| hit.item).collect::<Vec<_>>(), [item("alpha"), item("beta")]);
     }
 
     #[test]

@@ -7,19 +7,28 @@
 //! somebody picks who trusts the ranking.
 //! More observations begin with the fewer ones, and a wrong share makes the same observations wrong at every number.
 //!
-//! What a collection cannot show: queries that come again word for word, which a site has and a collection has not.
+//! The requests of `gold/everyday` take part in both manners, though they are no collection of the matrix: several people ask for
+//! one tool there, in words that are not the tool's. A request of several lines is so many queries, answered in turn, and each tool
+//! is observed with the line that found it best.
+//!
+//! What can be gained is counted beside: the queries of which a tool is observed, and what a rule would gain that knows nothing but
+//! queries that come again word for word. Few do in a collection, and many on a site.
 
 mod facts;
 mod page;
 
-use super::collections::CollectionChapter;
+use anyhow::Result;
+
+use super::collections::{CollectionChapter, Own};
 use super::routing::Ranked;
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
+use crate::eval::everyday::{self, Manner};
 use crate::eval::identity::Broken;
 use crate::eval::matrix::DEFAULT;
 use crate::eval::tables::Tables;
+use crate::eval::workspace::Workspace;
 use crate::report::document::Document;
 use crate::report::table::Table;
 use crate::results::Results;
@@ -41,12 +50,27 @@ impl CollectionChapter for Feedback {
         FeedbackFacts::measure(collection, engine)
     }
 
+    fn own(&self, workspace: &Workspace) -> Result<Vec<Own>> {
+        let own = |manner: Manner| {
+            let case = format!("{}_{}", everyday::COLLECTION, manner.name());
+            Ok(Own { case, origin: manner.origin(), collection: manner.collection(workspace)? })
+        };
+        Manner::of(workspace).filter(|manner| Manner::ALONE.contains(manner)).map(own).collect()
+    }
+
     fn check(&self, case: &str, facts: &FeedbackFacts, ranked: &Ranked, broken: &mut Broken) {
-        for Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10 } in &facts.lessons {
+        for lesson in &facts.lessons {
+            let Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10, .. } = lesson;
             let name = |measure: &str| format!("{measure} after {observations} observations, {wrong_tenths}/10 wrong");
-            for (measure, before, paired) in
-                [("recall@5", facts.recall_at_5, recall_at_5), ("nDCG@10", facts.ndcg_at_10, ndcg_at_10)]
-            {
+            let of_observed = &lesson.ndcg_at_10_of_observed;
+            broken.paired(&name("nDCG@10 where the tool is observed"), of_observed);
+            let are_some = lesson.observed <= facts.queries && of_observed.differing <= lesson.observed.min(ndcg_at_10.differing);
+            broken.unless(are_some, name("more queries than there are with an observed tool and a difference"));
+            for (measure, before, paired) in [
+                ("recall@5", facts.recall_at_5, recall_at_5),
+                ("nDCG@10", facts.ndcg_at_10, ndcg_at_10),
+                ("nDCG@10 by repeats", facts.ndcg_at_10, &lesson.word_for_word),
+            ] {
                 broken.paired(&name(measure), paired);
                 let after = before + paired.difference.mean;
                 broken.unless((-1e-5..=1.00001).contains(&after), format!("{}: {after} is not a share", name(measure)));

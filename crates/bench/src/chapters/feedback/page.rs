@@ -6,7 +6,7 @@ use crate::eval::statistics::mean;
 use crate::results::Results;
 
 use crate::report::document::Document;
-use crate::report::number::{MISSING, count, share, signed};
+use crate::report::number::{MISSING, count, difference, share, short_share, signed};
 use crate::report::table::{Table, failures};
 
 pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
@@ -16,16 +16,26 @@ pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
          asked the others, so that every query is asked once of an engine that never saw it. Feedback is off unless a log is \
          given; figures everywhere else are without it.",
     );
-    let [gains, harm, failed] = tables(feedback);
+    let [gains, reach, harm, failed] = tables(feedback);
     page.table(
         "nDCG@10 without feedback, and what so many right observations add to it; `*` where the 95 % interval of the paired \
          difference excludes zero. A collection takes part as far as it has so many observations.",
         &gains,
     );
     page.table(
+        &format!(
+            "What {AT} right observations can gain, and do: the share of the queries of which a needed tool is among the observed ones, \
+             with the difference of nDCG@10 on those alone and on all queries. *Word for word*: the difference on all where nothing \
+             is learned but what a query that comes again led to, with right observations and with half of them wrong. With the \
+             95 % intervals of the paired differences."
+        ),
+        &reach,
+    );
+    page.table(
         "The mean of that difference over the collections, by observations (across) and by the share of them that is wrong \
          (down): a wrong one names one of the first five tools shown that are not relevant. In brackets on how many of the \
-         collections nDCG@10 is significantly lower than without feedback.",
+         collections nDCG@10 is significantly lower than without feedback. One observation is enough for a query that comes again \
+         word for word, also a wrong one; where many do, that is what wrong ones cost.",
         &harm,
     );
     if !failed.is_empty() {
@@ -34,8 +44,8 @@ pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
 }
 
 /// The tables of the section, for a terminal.
-pub(super) fn tables(feedback: &Results<FeedbackFacts>) -> [Table; 3] {
-    [gains(feedback), harm(feedback), failures("collection", feedback.failed())]
+pub(super) fn tables(feedback: &Results<FeedbackFacts>) -> [Table; 4] {
+    [gains(feedback), reach(feedback), harm(feedback), failures("collection", feedback.failed())]
 }
 
 fn lesson(facts: &FeedbackFacts, observations: usize, wrong_tenths: usize) -> Option<&Lesson> {
@@ -53,6 +63,27 @@ fn gains(feedback: &Results<FeedbackFacts>) -> Table {
             lesson(facts, observations, 0).map_or_else(|| MISSING.to_owned(), |lesson| gain(&lesson.ndcg_at_10))
         }));
         table.row(cells);
+    }
+    table
+}
+
+/// The number of observations that is looked at closely.
+const AT: usize = 100;
+
+fn reach(feedback: &Results<FeedbackFacts>) -> Table {
+    let titles = ["collection", "observed", "gain on those", "gain on all", "word for word", "half wrong"];
+    let mut table = Table::new(titles);
+    for (record, facts) in feedback.measured() {
+        let Some(right) = lesson(facts, AT, 0) else { continue };
+        let wrong = lesson(facts, AT, 5).map(|lesson| &lesson.word_for_word.difference);
+        table.row([
+            feedback.label(record),
+            short_share(right.observed as f64 / facts.queries.max(1) as f64),
+            difference(&right.ndcg_at_10_of_observed.difference),
+            difference(&right.ndcg_at_10.difference),
+            difference(&right.word_for_word.difference),
+            wrong.map_or_else(|| MISSING.to_owned(), difference),
+        ]);
     }
     table
 }
@@ -101,10 +132,13 @@ mod tests {
 
     #[test]
     fn gains_are_by_collection_and_harm_over_all() {
-        let lesson = |wrong_tenths, ndcg_at_10: Paired| Lesson {
-            observations: 30,
+        let lesson = |observations, wrong_tenths, ndcg_at_10: Paired| Lesson {
+            observations,
             wrong_tenths,
             recall_at_5: ndcg_at_10.clone(),
+            word_for_word: paired(if wrong_tenths > 0 { -0.01 } else { 0.005 }, 0.0, Verdict::Inconclusive),
+            observed: 50,
+            ndcg_at_10_of_observed: paired(0.12, 0.1, Verdict::Better),
             ndcg_at_10,
         };
         let facts = FeedbackFacts {
@@ -114,15 +148,19 @@ mod tests {
             recall_at_5: 0.7,
             ndcg_at_10: 0.6,
             lessons: vec![
-                lesson(0, paired(0.03, 0.01, Verdict::Better)),
-                lesson(5, paired(-0.02, -0.04, Verdict::Worse)),
+                lesson(30, 0, paired(0.03, 0.01, Verdict::Better)),
+                lesson(30, 5, paired(-0.02, -0.04, Verdict::Worse)),
+                lesson(AT, 0, paired(0.04, 0.01, Verdict::Better)),
+                lesson(AT, 5, paired(-0.03, -0.04, Verdict::Worse)),
             ],
         };
         let records = vec![("a", Outcome::Measured(facts)), ("b", Outcome::Failed("no card".to_owned()))];
         let shown = tables(&recorded("test", records)).map(|table| table.plain());
         assert!(shown[0].contains("+.030*") && shown[0].contains("1,000"), "{}", shown[0]);
-        assert!(shown[1].contains("−.020 [1 of 1]") && shown[1].contains("50 %"), "{}", shown[1]);
-        assert!(shown[2].contains("no card"), "{}", shown[2]);
+        let reach = [".25", "+.120 [", "+.040 [", "+.005 [", "−.010 ["];
+        assert!(reach.iter().all(|cell| shown[1].contains(cell)), "{}", shown[1]);
+        assert!(shown[2].contains("−.020 [1 of 1]") && shown[2].contains("50 %"), "{}", shown[2]);
+        assert!(shown[3].contains("no card"), "{}", shown[3]);
         assert!(tables(&recorded::<FeedbackFacts>("test", Vec::new())).iter().all(Table::is_empty));
     }
 }

@@ -99,6 +99,15 @@ impl Manner {
     }
 }
 
+/// The searches of a request: its lines in the everyday collection. In any other a query is one search, of however many lines.
+#[must_use]
+pub fn searches_of<'q>(collection: &Collection, query: &'q Query) -> Vec<&'q str> {
+    match collection.name == COLLECTION {
+        true => query.text.lines().collect(),
+        false => vec![&query.text],
+    }
+}
+
 /// An engine that takes every line of a query for a query and gives their answers in turn.
 #[derive(Debug)]
 pub struct Interleaved<'e>(pub &'e RouterEngine);
@@ -203,6 +212,15 @@ mod tests {
             {"id": "2", "query": "weather", "relevant": ["get_forecast"]}"#;
         let source = |bytes| Source { path: Path::new("test"), bytes };
         Collection::from_bytes("t", Origin::Embedded, source(tools), source(lines)).unwrap()
+    }
+
+    #[test]
+    fn lines_are_searches_in_the_everyday_collection_alone() {
+        let mut collection = two_lines();
+        let searches = |collection: &Collection| searches_of(collection, &collection.queries[0]).join("|");
+        assert_eq!(searches(&collection), "letter\nfolder");
+        collection.name = COLLECTION.to_owned();
+        assert_eq!(searches(&collection), "letter|folder");
     }
 
     #[test]
