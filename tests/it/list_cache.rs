@@ -24,6 +24,9 @@ while read -r line; do
 done
 "#;
 
+/// What a gateway is started with under the name `LIST_SECRET`.
+const SECRET: &str = "zq_secret_77";
+
 /// A gateway that waits for a server that is shut waits twice as long.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -43,6 +46,7 @@ impl Gateway {
         let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
             .args(["mcp", "serve", "--config", "gateway.json", "--mode", mode])
             .current_dir(files.path(""))
+            .env("LIST_SECRET", SECRET)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -187,6 +191,55 @@ fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     let mut gateway = Gateway::start(&files, "proxy");
     assert_eq!(gateway.tools, ["fourth"]);
     assert!(gateway.call("fourth", || ()).contains("UPSTREAM_UNAVAILABLE"));
+}
+
+/// The configuration with these variables for the server.
+fn with_env(files: &Files, env: &Value) {
+    let config = std::fs::read_to_string(files.path("gateway.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["upstreams"]["s"]["env"] = env.clone();
+    files.write("gateway.json", config.to_string());
+}
+
+#[test]
+fn a_server_with_another_value_in_the_configuration_is_waited_for() {
+    let files = files(&json!({"list_cache": "lists"}));
+    with_env(&files, &json!({"DB": "production"}));
+    let gateway = Gateway::start(&files, "proxy");
+    cached(&files, "first");
+    drop(gateway);
+    files.write("tool", "second");
+    with_env(&files, &json!({"DB": "staging"}));
+    assert_eq!(Gateway::start(&files, "proxy").tools, ["second"]);
+}
+
+#[test]
+fn lists_with_a_value_of_the_environment_are_not_kept() {
+    let files = files(&json!({"list_cache": "lists"}));
+    with_env(&files, &json!({"TOKEN": "${env:LIST_SECRET}"}));
+    let gateway = Gateway::start(&files, "proxy");
+    let path = cached(&files, "first");
+    drop(gateway);
+    files.write("tool", SECRET);
+    let gateway = Gateway::start(&files, "proxy");
+    let until = Instant::now() + Duration::from_secs(60);
+    while path.exists() {
+        assert!(Instant::now() < until, "it is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(gateway);
+}
+
+#[test]
+fn a_pipe_in_place_of_the_lists_holds_nobody_up() {
+    let files = files(&json!({"list_cache": "lists"}));
+    let gateway = Gateway::start(&files, "proxy");
+    let path = cached(&files, "first");
+    drop(gateway);
+    std::fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    files.write("tool", "second");
+    assert_eq!(Gateway::start(&files, "proxy").tools, ["second"]);
 }
 
 #[test]

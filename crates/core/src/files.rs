@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 #[cfg(feature = "map")]
 use bytes::Bytes;
@@ -74,6 +75,18 @@ pub fn read_at_most(source: impl Read, most: u64) -> Result<Vec<u8>, Unread> {
 pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     let read = fs::File::open(path).map_err(Unread::from).and_then(|file| read_at_most(file, most));
     read.map_err(|reason| ReadError { path: path.to_owned(), reason })
+}
+
+/// As [`read_file`], for a file that the program keeps for itself: from a pipe, of which the end may never come, nothing is read.
+///
+/// # Errors
+/// As [`read_file`]; and something is there that is no regular file.
+pub fn read_kept_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+    let refused = |reason| ReadError { path: path.to_owned(), reason };
+    if !fs::metadata(path).map_err(|error| refused(error.into()))?.is_file() {
+        return Err(refused(io::Error::other("what is there is no regular file").into()));
+    }
+    read_file(path, most)
 }
 
 /// The text of a file of at most `most` bytes.
@@ -194,6 +207,9 @@ pub fn rename_into(
     path.parent().map_or(Ok(()), sync_folder)
 }
 
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".tmp-";
+
 /// A temporary file, removed on drop.
 struct Temporary(PathBuf);
 
@@ -213,12 +229,28 @@ fn temporary(folder: &Path, readers: Readers) -> io::Result<(fs::File, Temporary
     #[cfg(not(unix))]
     let _ = readers;
     loop {
-        let name = format!(".tmp-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{TEMPORARY}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let path = folder.join(name);
         match options.open(&path) {
             // Left behind by a killed process that had the same number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made.map(|file| (file, Temporary(path))),
+        }
+    }
+}
+
+/// Removes from `folder` the temporary files of processes that were killed while they replaced a file in it: those that nobody has
+/// written to for an hour. What cannot be removed stays.
+pub fn remove_leftovers(folder: &Path) {
+    const OLD: Duration = Duration::from_secs(3600);
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|about| about.modified());
+        modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > OLD))
+    };
+    let is_temporary = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_temporary(&entry) && is_old(&entry) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -309,6 +341,20 @@ mod tests {
         replace_private_file(&full, b"x").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([root.path().join("a"), folder, empty, full].map(|path| mode(&path)), [0o700, 0o700, 0o600, 0o600]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_after_an_hour() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, hours) in [(".tmp-1-0", 2), (".tmp-2-0", 0), ("kept.json", 2), (".tmp", 2)] {
+            let file = fs::File::create(root.path().join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
+        }
+        remove_leftovers(root.path());
+        let mut names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".tmp", ".tmp-2-0", "kept.json"]);
+        remove_leftovers(&root.path().join("absent"));
     }
 
     #[cfg(unix)]

@@ -5,6 +5,7 @@
 //! is served from it passes the guards as any list does, and is compared with what the upstream lists as soon as it answers;
 //! that is not done here.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
 use crate::upstream::config::{Target, UpstreamConfig};
-use contextweaver_core::files::{ReadError, Unread, make_folder, read_file, replace_private_file};
+use contextweaver_core::files::{
+    ReadError, Unread, make_folder, read_kept_file, remove_leftovers, replace_secret_file,
+};
 use contextweaver_core::text::sha256_hex;
 
 /// Another form of the file gets another number.
@@ -58,7 +61,7 @@ impl ListCache {
     /// What the upstream said last time, where it was configured as it is now.
     pub(super) fn read(&self, upstream: &Upstream) -> Option<Remembered> {
         let path = self.path_of(upstream);
-        let text = match read_file(&path, MOST_BYTES) {
+        let text = match read_kept_file(&path, MOST_BYTES) {
             Ok(text) => text,
             Err(ReadError { reason: Unread::System(error), .. }) if error.kind() == ErrorKind::NotFound => return None,
             Err(ReadError { reason: error, .. }) => {
@@ -82,32 +85,45 @@ impl ListCache {
         let config = digest_of(upstream.config());
         let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
         let path = self.path_of(upstream);
-        let Ok(text) = serde_json::to_vec(&kept) else { return };
+        let Ok(text) = serde_json::to_string(&kept) else { return };
+        if matches!(upstream.config().masks.cover(&text), Cow::Owned(_)) {
+            // The server has told a value of the environment that it was started with.
+            let _ = fs::remove_file(&path);
+            return tracing::debug!(
+                upstream = upstream.name(),
+                "its lists are not kept: they hold a value of the environment"
+            );
+        }
+        let text = text.into_bytes();
         let is_as_long = fs::metadata(&path).is_ok_and(|found| found.len() == text.len() as u64);
         if is_as_long && fs::read(&path).is_ok_and(|found| found == text) {
             return;
         }
-        if let Err(error) = make_folder(&self.folder).and_then(|()| replace_private_file(&path, &text)) {
+        // A client may end a gateway at any moment, also while it writes here.
+        remove_leftovers(&self.folder);
+        if let Err(error) = make_folder(&self.folder).and_then(|()| replace_secret_file(&path, &text)) {
             tracing::warn!(%error, "what an upstream lists could not be kept for the next start");
         }
     }
 }
 
-/// What tells one configuration of an upstream from another. It has no values from the environment: they may be secrets, and
+/// What tells one configuration of an upstream from another. Values from the environment are left out: they may be secrets, and
 /// rotate.
 fn digest_of(config: &UpstreamConfig) -> String {
     let UpstreamConfig { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } =
         config;
     let covered = |text: &String| masks.cover(text).into_owned();
-    let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
+    let all = |values: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        values.iter().map(|(name, value)| (name.clone(), covered(value))).collect()
+    };
     // Not as it is shown, without what looks like a secret: the patterns of secrets take longer to make than the rest of a start.
     let target = match target {
         Target::Stdio { command, args, env, confinement } => {
             let args: Vec<String> = args.iter().map(covered).collect();
-            format!("{:?}", ("stdio", covered(command), args, names(env), confinement))
+            format!("{:?}", ("stdio", covered(command), args, all(env), confinement))
         }
-        Target::Http { url, headers } => format!("{:?}", ("http", covered(url), names(headers))),
-        Target::Sse { url, headers } => format!("{:?}", ("sse", covered(url), names(headers))),
+        Target::Http { url, headers } => format!("{:?}", ("http", covered(url), all(headers))),
+        Target::Sse { url, headers } => format!("{:?}", ("sse", covered(url), all(headers))),
         other => format!("{other:?}"),
     };
     let rest = (namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks);
