@@ -245,6 +245,23 @@ impl Engine {
         }
     }
 
+    /// Lets a gateway run until it has kept what its servers list in `folder`: one that is ended before that leaves nothing.
+    fn keep_lists(&self, folder: &Path) {
+        let mut child = self.spawn().expect("the gateway starts");
+        let client = self.client(&mut child);
+        let _process = Process(child);
+        client.expect("the gateway answers");
+        let is_kept = || {
+            let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
+        };
+        let until = Instant::now() + Duration::from_secs(30);
+        while !is_kept() {
+            assert!(Instant::now() < until, "no lists are kept in {}", folder.display());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn start(&self) -> Running<'_> {
         let nothing = Wire::Http(Http {
             reader: BufReader::new(dead_stream()),
@@ -531,7 +548,7 @@ impl Place {
         ]
     }
 
-    /// The same with gateways that serve the lists of their last start, which the first round leaves for the others.
+    /// The same with gateways that serve the lists of their last start, which they have had the time to keep.
     fn stdio_kept(&self, tools: usize) -> Vec<Engine> {
         let mut engines = self.stdio(tools);
         let path = self.folder.join("stdio.json");
@@ -543,11 +560,14 @@ impl Place {
             ("contextweaver gateway (kept lists)", "gateway", Surface::Meta),
         ];
         for (name, mode, surface) in modes {
-            config["startup"]["list_cache"] = self.folder.join(format!("kept-{mode}")).display().to_string().into();
+            let lists = self.folder.join(format!("kept-{mode}"));
+            config["startup"]["list_cache"] = lists.display().to_string().into();
             let path = self.folder.join(format!("kept-{mode}.json"));
             std::fs::write(&path, config.to_string()).expect("the configuration is written");
             let command = self.serve(&path.display().to_string(), mode, None);
-            engines.push(Engine { name, command, address: None, surface });
+            let engine = Engine { name, command, address: None, surface };
+            engine.keep_lists(&lists);
+            engines.push(engine);
         }
         engines
     }

@@ -132,8 +132,8 @@ impl Answers {
     /// # Errors
     /// [`AnswersFault`] for the first place that is wrong.
     pub fn parse(text: &str) -> Result<Self, AnswersFault> {
-        let document =
-            strict::parse(text).map_err(|error| AnswersFault::new("", format!("no usable JSON: {error}")))?;
+        let document = strict::parse_within(text, usize::MAX)
+            .map_err(|error| AnswersFault::new("", format!("no usable JSON: {error}")))?;
         exact_numbers::check(text, &document)?;
         let names = Section::ALL.map(|section| section.about().name);
         let sections = object(&document, "", &names)?;

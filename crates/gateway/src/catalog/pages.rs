@@ -113,7 +113,7 @@ impl Lists {
     pub(super) fn of(mode: Mode, entries: &Entries<'_>) -> Self {
         let generation = entries.generation;
         let offered = MetaTool::offered(mode, entries.has_resources, entries.prompts.is_some());
-        let own = offered.map(|tool| tool.definition().to_string());
+        let own = offered.map(|tool| tool.definition(mode).to_string());
         if mode == Mode::Gateway {
             return Self {
                 tools: Pages::of("tools", generation, own),

@@ -232,19 +232,21 @@ impl Serving {
         let faults = faults_of(&listed);
         let is_file = of_file.is_some();
         let must_serve = config.startup.fail_on_empty_catalog;
+        let mut listings = BTreeMap::new();
         let contents: Box<dyn FnOnce() -> Contents + Send> = match of_file {
             Some(contents) => Box::new(|| contents),
             None => {
                 let kept = before.map(|before| before.listings_of(&upstreams)).unwrap_or_default();
                 check_start(config, &listed, &kept)?;
-                let listings = listed.into_iter().filter_map(|(name, listing)| {
+                let now = listed.into_iter().filter_map(|(name, listing)| {
                     let listing = listing.ok().map(Arc::new).or_else(|| kept.get(&name).cloned())?;
                     Some((name, listing))
                 });
-                let listings: BTreeMap<_, _> = listings.chain(last_time).collect();
+                listings.extend(now.chain(last_time));
                 if must_serve && listings.values().all(|listing| listing.is_empty()) {
                     return Err(StartError::Empty);
                 }
+                let listings = listings.clone();
                 Box::new(|| Contents::of(listings))
             }
         };
@@ -262,7 +264,7 @@ impl Serving {
             timeout,
             list_cache,
             is_file,
-            view: ArcSwap::from_pointee(CatalogView::nothing(0)),
+            view: ArcSwap::from_pointee(CatalogView::opening(listings)),
             is_open: SetOnce::new(),
             faults: Mutex::new(faults),
             refreshing: tokio::sync::Mutex::default(),
@@ -274,6 +276,11 @@ impl Serving {
     /// Ends when the first view is served, at once from then on.
     pub(crate) async fn opened(&self) {
         self.is_open.wait().await;
+    }
+
+    /// Whether it is known what the upstreams list, also before the first view is served; a catalog from a file has no lists.
+    pub(crate) fn knows_lists(&self) -> bool {
+        !self.is_file
     }
 
     /// Keeps in the background what an upstream lists, for the next start.

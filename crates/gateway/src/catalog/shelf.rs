@@ -8,6 +8,7 @@ use super::written::{Written, WrittenNames};
 use crate::common::error::{Code, GatewayError};
 use crate::guard::call::Schemas;
 use crate::guard::schema::{Checker, SchemaError, compiled};
+use crate::surface::mode::Mode;
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Observation, RouteError, Router, RoutingConfig};
@@ -145,8 +146,11 @@ impl Unnamed<'_> {
     pub(crate) const NOTHING: Self = Self { ids: Vec::new(), fits_all: false };
 
     /// The failure of a call that named what is no `kind` (`tool`, `resource`, `prompt`).
-    pub(crate) fn error(&self, code: Code, kind: &str, name: &str) -> GatewayError {
-        let find = format!("find one with {kind}_browse");
+    pub(crate) fn error(&self, code: Code, kind: &str, name: &str, mode: Mode) -> GatewayError {
+        let find = match mode {
+            Mode::Gateway => format!("find one with {kind}_browse"),
+            Mode::Proxy | Mode::Passthrough => format!("{kind}s/list has those that there are"),
+        };
         let reason = match self.ids.as_slice() {
             [] => format!("no such {kind} is in the catalog now; {find}"),
             ids if self.fits_all => format!("several {kind}s are called so; name one of {}", ids.join(", ")),

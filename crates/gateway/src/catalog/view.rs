@@ -145,6 +145,22 @@ impl CatalogView {
         }
     }
 
+    /// Whether an upstream lists resources or templates, or a catalog from a file has resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        let lists = |listing: &Arc<Listing>| !listing.resources.is_empty() || !listing.templates.is_empty();
+        self.resources.is_some() || self.listings.values().any(lists)
+    }
+
+    /// Whether an upstream lists prompts, or a catalog from a file has some.
+    pub(crate) fn has_prompts(&self) -> bool {
+        self.prompts.is_some() || self.listings.values().any(|listing| !listing.prompts.is_empty())
+    }
+
+    /// A view that serves nothing yet of what these servers list.
+    pub(super) fn opening(listings: BTreeMap<String, Arc<Listing>>) -> Self {
+        Self { listings, ..Self::nothing(0) }
+    }
+
     /// Takes over parts of the indexes of the view before, where that saves work.
     pub(crate) fn follow(&mut self, before: &Self) {
         for (shelf, before) in [
@@ -228,7 +244,8 @@ impl CatalogView {
             let tools = self.tools.as_ref();
             let direct = tools.map_or(0, |shelf| inspect(shelf.router.catalog(), Estimator::Cl100kBase).tokens as u64);
             let offered = MetaTool::offered(Mode::Gateway, self.resources.is_some(), self.prompts.is_some());
-            let count = |tool: MetaTool| Estimator::Cl100kBase.count(&format!("{}\n", tool.definition())) as u64;
+            let count =
+                |tool: MetaTool| Estimator::Cl100kBase.count(&format!("{}\n", tool.definition(Mode::Gateway))) as u64;
             (direct, offered.map(count).sum())
         })
     }

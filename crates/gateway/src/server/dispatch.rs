@@ -274,7 +274,9 @@ impl Dispatcher {
         if !self.serving.learns() || !was_made || is_error(result) || is_question(result) {
             return;
         }
-        if let Some(item) = ended.called.tool().and_then(|name| find(view, &name).ok()).map(|target| target.item) {
+        if let Some(item) =
+            ended.called.tool().and_then(|name| find(view, self.mode, &name).ok()).map(|target| target.item)
+        {
             let queries = lock(&caller.session().searches).led_to(&item.id);
             self.serving.observe_success(queries, item.id.clone());
         }
@@ -282,7 +284,7 @@ impl Dispatcher {
 
     /// Records a call that has ended; one that calls a tool counts as such.
     fn ended(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>, counts: bool) {
-        let find = |name: &str| find(view, name).ok().map(|target| target.item);
+        let find = |name: &str| find(view, self.mode, name).ok().map(|target| target.item);
         self.telemetry.call_ended(caller.session(), ended, find);
         self.telemetry.saw(
             caller.session(),

@@ -413,6 +413,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::tests::shop::{Shop, upstream};
     use crate::{CatalogFile, ClientInfo};
 
     fn of_file(folder: &std::path::Path, tools: &Value) -> GatewayConfig {
@@ -437,7 +438,7 @@ mod tests {
             let list = ask("tools/list", json!({}));
             let ping = ask("ping", json!({}));
             ping.await.unwrap().unwrap();
-            // What a proxy declares depends on its catalog.
+            // What a proxy declares depends on its catalog, where nothing else is known of it.
             assert_eq!((hello.is_finished(), list.is_finished()), (mode == Mode::Gateway, false));
             assert_eq!(gateway.catalog().counts().tools, 0);
             opening.open().await.unwrap();
@@ -445,6 +446,34 @@ mod tests {
             let listed = list.await.unwrap().unwrap().read::<Value>().unwrap();
             assert!(!listed["tools"].as_array().unwrap().is_empty());
             assert_eq!(gateway.catalog().counts().tools, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_declares_what_its_upstreams_list_before_the_catalog_is_made_and_afterwards() {
+        for names in [&["shop"][..], &["shop", "other"]] {
+            for mode in [Mode::Proxy, Mode::Passthrough] {
+                let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
+                for name in names {
+                    let shop = Shop::called(name);
+                    let answers = upstream(move |method, params| shop.answer(method, params));
+                    config.upstreams.insert((*name).to_owned(), answers);
+                }
+                let opening = Gateway::begin(config).await.unwrap();
+                let gateway = Arc::clone(opening.gateway());
+                let declared = async || {
+                    let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(16).0);
+                    let params = Raw::of(&json!({"protocolVersion": "2025-06-18"}));
+                    let hello = gateway.answer(&caller, "initialize", Some(&params)).await.unwrap();
+                    hello.read::<Value>().unwrap()["capabilities"].clone()
+                };
+                let before = declared().await;
+                assert_eq!(gateway.catalog().counts().tools, 0);
+                assert_eq!(before["resources"]["subscribe"], true, "{before}");
+                assert!(before["prompts"].is_object() && before["completions"].is_object(), "{before}");
+                opening.open().await.unwrap();
+                assert_eq!(declared().await, before);
+            }
         }
     }
 }

@@ -487,9 +487,9 @@ impl Passthrough {
         self.upstreams.only()?.introduced()?.instructions
     }
 
-    /// Whether [`Passthrough::capabilities`] are the same whatever the catalog holds.
+    /// Whether [`Passthrough::capabilities`] can be said before the catalog is made.
     pub(super) fn is_introduced_without_catalog(&self) -> bool {
-        self.mode == Mode::Gateway || self.upstreams.only().is_some_and(|upstream| upstream.introduced().is_some())
+        self.mode == Mode::Gateway || self.serving.knows_lists()
     }
 
     /// The capabilities that the gateway declares.
@@ -505,12 +505,11 @@ impl Passthrough {
         let any = |can: fn(&Map<String, Value>) -> bool| {
             self.upstreams.iter().any(|upstream| upstream.introduced().is_some_and(|server| can(&server.capabilities)))
         };
-        let routes = view.routes();
-        if !routes.resources().is_empty() || !routes.templates().is_empty() {
+        if view.has_resources() {
             let subscribes = any(|can| can.get("resources").is_some_and(|resources| resources["subscribe"] == true));
             offered["resources"] = json!({"listChanged": true, "subscribe": subscribes});
         }
-        if view.prompts.is_some() {
+        if view.has_prompts() {
             offered["prompts"] = json!({"listChanged": true});
         }
         if any(|can| can.contains_key("completions")) {

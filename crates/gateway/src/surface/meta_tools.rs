@@ -74,8 +74,29 @@ impl MetaTool {
         Self::ALL.into_iter().filter(move |tool| tool.is_offered(mode, resources, prompts))
     }
 
-    /// The definition as `tools/list` shows it.
-    pub(crate) fn definition(self) -> Value {
+    /// The definition as `tools/list` shows it in this mode.
+    pub(crate) fn definition(self, mode: Mode) -> Value {
+        let (mut description, schema) = self.described();
+        // Other modes give results as the upstream gave them, and list what is called.
+        if self == Self::Execute && mode != Mode::Gateway {
+            description = "Call a listed tool. The arguments are checked against its schema first; when they do not fit, the \
+                           answer says what is expected.";
+        }
+        json!({
+            "name": self.name(),
+            "description": description,
+            "inputSchema": schema,
+            "annotations": {"readOnlyHint": self != Self::Execute},
+        })
+    }
+
+    /// The schema of its arguments.
+    pub(crate) fn schema(self) -> Value {
+        self.described().1
+    }
+
+    /// What it does in mode `gateway`, and the schema of its arguments.
+    fn described(self) -> (&'static str, Value) {
         let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         let browse = |what: &str| {
             json!({
@@ -85,7 +106,7 @@ impl MetaTool {
                 "cursor": {"type": "string", "description": "goes on with a path"},
             })
         };
-        let (description, schema) = match self {
+        match self {
             Self::Browse => {
                 let mut properties = browse("tools");
                 properties["queries"] = json!({
@@ -137,14 +158,7 @@ impl MetaTool {
                 "Fill in a prompt found before.",
                 object(json!({"prompt_id": {"type": "string"}, "args": {"type": "object"}}), &["prompt_id"]),
             ),
-        };
-        let read_only = self != Self::Execute;
-        json!({
-            "name": self.name(),
-            "description": description,
-            "inputSchema": schema,
-            "annotations": {"readOnlyHint": read_only},
-        })
+        }
     }
 
     /// Arguments that show how it is called.
@@ -181,8 +195,17 @@ mod tests {
     #[test]
     fn examples_fit_the_definitions() {
         for tool in MetaTool::ALL {
-            let validator = jsonschema::validator_for(&tool.definition()["inputSchema"]).unwrap();
+            let validator = jsonschema::validator_for(&tool.schema()).unwrap();
             assert!(validator.is_valid(&tool.example()), "{}", tool.name());
+        }
+    }
+
+    #[test]
+    fn a_proxy_speaks_of_no_tool_that_it_does_not_have() {
+        let foreign = ["browse", "view", "handle", "summary"];
+        for tool in MetaTool::offered(Mode::Proxy, true, true) {
+            let text = tool.definition(Mode::Proxy).to_string();
+            assert!(foreign.iter().all(|word| !text.contains(word)), "{text}");
         }
     }
 }

@@ -300,7 +300,7 @@ impl Telemetry {
         let found = own.tool_id.as_deref().and_then(find);
         let mut attributes = Map::new();
         let known = match (ended.called, found) {
-            (Called::Meta(tool, _), _) if tool != MetaTool::Execute => properties(&tool.definition()["inputSchema"]),
+            (Called::Meta(tool, _), _) if tool != MetaTool::Execute => properties(&tool.schema()),
             (_, Some(item)) => item.args_schema.as_deref().map(properties).unwrap_or_default(),
             _ => BTreeSet::new(),
         };

@@ -17,6 +17,7 @@ use crate::protocol::message::{Members, Raw};
 use crate::session::client::Caller;
 use crate::session::context::CallContext;
 use crate::surface::meta_tools::MetaTool;
+use crate::surface::mode::Mode;
 
 /// The arguments of `tool_execute`.
 #[derive(Deserialize)]
@@ -44,7 +45,7 @@ pub(crate) async fn execute(
     args: &ExecuteArgs<'_>,
     context: CallContext,
 ) -> Result<Raw, GatewayError> {
-    let target = find(view, &args.tool_id)?;
+    let target = find(view, calls.mode, &args.tool_id)?;
     let call = GuardedCall::new(Route::Tool, MetaTool::Execute, caller, context);
     let mut call = call.of(target.item).with_arguments(&target, args.args);
     calls.guards.checked(&mut call).await?;
@@ -59,8 +60,8 @@ pub(crate) async fn execute(
 /// The tool called `name`: by its id, its published name, or as people and models write these.
 ///
 /// # Errors
-/// It is not served, is quarantined, or is one of several of that name.
-pub(crate) fn find<'v>(view: &'v CatalogView, name: &str) -> Result<Target<'v>, GatewayError> {
+/// It is not served, is quarantined, or is one of several of that name; where to look for it in `mode` is said.
+pub(crate) fn find<'v>(view: &'v CatalogView, mode: Mode, name: &str) -> Result<Target<'v>, GatewayError> {
     let found = view.tools.as_ref().and_then(|shelf| Some((shelf, view.tool(name)?)));
     if let Some((shelf, (at, item))) = found {
         return Ok(Target { shelf, at, item });
@@ -74,7 +75,7 @@ pub(crate) fn find<'v>(view: &'v CatalogView, name: &str) -> Result<Target<'v>, 
         return Err(GatewayError::new(Code::Quarantined, reason).at(id));
     }
     let named = view.tools.as_ref().map_or(Err(Unnamed::NOTHING), |shelf| shelf.named(name));
-    named.map_err(|unnamed| unnamed.error(Code::HydrateFailed, "tool", name))
+    named.map_err(|unnamed| unnamed.error(Code::HydrateFailed, "tool", name, mode))
 }
 
 fn dry_run(target: &Target<'_>, checks: &[Value], sanitize: &SanitizeConfig) -> Raw {
