@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::error::{AdapterError, check_nesting, parse};
+use super::values::Budget;
 use crate::event::{Part, PartBody, ToolOutput};
 
 /// The members of an object in order, each value as its text.
@@ -59,11 +60,41 @@ pub(super) fn members<'t>(json: &'t str, place: &str) -> Result<Members<'t>, Ada
 /// [`AdapterError`] when the text is not JSON or not a `CallToolResult`: when it has neither `content` nor
 /// `structuredContent`, or one of its members is of the wrong type.
 pub fn from_mcp_result(json: &str) -> Result<ToolOutput, AdapterError> {
-    read(json, "")
+    from_mcp_result_within(json, Bounds::NONE)
+}
+
+/// How much of a result is read into parts and members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Parts.
+    pub parts: usize,
+    /// Parts that are no text.
+    pub others: usize,
+    /// JSON values in parts, and in members beside the content.
+    pub values: usize,
+}
+
+impl Bounds {
+    /// Everything is read.
+    pub const NONE: Self = Self { parts: usize::MAX, others: usize::MAX, values: usize::MAX };
+}
+
+/// As [`from_mcp_result`], within bounds: content that is over one becomes a single text, its JSON, of which nothing is lost; a
+/// member beside the content that is over one is left out.
+///
+/// # Errors
+/// As [`from_mcp_result`].
+pub fn from_mcp_result_within(json: &str, bounds: Bounds) -> Result<ToolOutput, AdapterError> {
+    read_within(json, "", bounds)
 }
 
 /// As [`from_mcp_result`], for a result that is part of a document.
 pub(super) fn read(json: &str, place: &str) -> Result<ToolOutput, AdapterError> {
+    read_within(json, place, Bounds::NONE)
+}
+
+fn read_within(json: &str, place: &str, bounds: Bounds) -> Result<ToolOutput, AdapterError> {
+    let budget = Budget::new(bounds.values);
     let inner = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
     let mut output = ToolOutput::default();
     let mut recognised = false;
@@ -73,10 +104,8 @@ pub(super) fn read(json: &str, place: &str) -> Result<ToolOutput, AdapterError> 
                 let parts: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|_| {
                     AdapterError::new(place, "`content` must be an array of parts, as in the result of an MCP tool")
                 })?;
-                let parts = parts.iter().enumerate();
-                let parts =
-                    parts.map(|(number, part)| read_part(part.get(), &format!("{}[{number}]", inner("content"))));
-                output.parts = parts.collect::<Result<_, _>>()?;
+                let parts = read_parts(&parts, &inner("content"), bounds, &budget)?;
+                output.parts = parts.unwrap_or_else(|| vec![Part::new(PartBody::Text(raw.get().to_owned()))]);
                 recognised = true;
             }
             "structuredContent" => {
@@ -91,8 +120,9 @@ pub(super) fn read(json: &str, place: &str) -> Result<ToolOutput, AdapterError> 
                 }
             }
             _ => {
-                let value = parse(raw.get(), &inner(&key))?;
-                output.other.insert(key.into_owned(), value);
+                if let Some(value) = parsed(raw.get(), &inner(&key), &budget)? {
+                    output.other.insert(key.into_owned(), value);
+                }
             }
         }
     }
@@ -103,12 +133,43 @@ pub(super) fn read(json: &str, place: &str) -> Result<ToolOutput, AdapterError> 
     Ok(output)
 }
 
-fn read_part(json: &str, place: &str) -> Result<Part, AdapterError> {
-    let value: Value =
-        serde_json::from_str(json).map_err(|error| AdapterError::new(place, format!("not JSON: {error}")))?;
-    check_nesting(&value, place)?;
-    let Value::Object(mut other) = value else { return Ok(Part::new(PartBody::Unknown(value))) };
-    let Some(body) = read_body(&mut other) else { return Ok(Part::new(PartBody::Unknown(Value::Object(other)))) };
+/// The parts of a content; `None` where they are over a bound.
+fn read_parts(
+    parts: &[&RawValue],
+    place: &str,
+    bounds: Bounds,
+    budget: &Budget,
+) -> Result<Option<Vec<Part>>, AdapterError> {
+    if parts.len() > bounds.parts {
+        return Ok(None);
+    }
+    let (mut read, mut others) = (Vec::with_capacity(parts.len()), 0);
+    for (number, part) in parts.iter().enumerate() {
+        let Some(part) = read_part(part.get(), &format!("{place}[{number}]"), budget)? else { return Ok(None) };
+        others += usize::from(!matches!(part.body, PartBody::Text(_)));
+        if others > bounds.others {
+            return Ok(None);
+        }
+        read.push(part);
+    }
+    Ok(Some(read))
+}
+
+/// The value of a text, within the budget, that is not nested too deeply to be kept.
+fn parsed(json: &str, place: &str, budget: &Budget) -> Result<Option<Value>, AdapterError> {
+    let value = budget.parse(json).map_err(|error| AdapterError::new(place, format!("not JSON: {error}")))?;
+    value.iter().try_for_each(|value| check_nesting(value, place))?;
+    Ok(value)
+}
+
+fn read_part(json: &str, place: &str, budget: &Budget) -> Result<Option<Part>, AdapterError> {
+    let Some(value) = parsed(json, place, budget)? else { return Ok(None) };
+    let Value::Object(other) = value else { return Ok(Some(Part::new(PartBody::Unknown(value)))) };
+    Ok(Some(part_of(other)))
+}
+
+fn part_of(mut other: Map<String, Value>) -> Part {
+    let Some(body) = read_body(&mut other) else { return Part::new(PartBody::Unknown(Value::Object(other))) };
     other.shift_remove("type");
     let annotations = match other.get("annotations") {
         Some(Value::Object(members)) if !members.is_empty() => members.clone(),
@@ -117,7 +178,7 @@ fn read_part(json: &str, place: &str) -> Result<Part, AdapterError> {
     if !annotations.is_empty() {
         other.shift_remove("annotations");
     }
-    Ok(Part { body, annotations, other })
+    Part { body, annotations, other }
 }
 
 /// The content of a part, taken out of `part`, which is unchanged when it is of an unknown kind.

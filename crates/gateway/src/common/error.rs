@@ -206,9 +206,18 @@ impl std::fmt::Display for GatewayError {
 
 impl std::error::Error for GatewayError {}
 
+/// Bytes of a message that are looked at, at most: somebody else may have written megabytes.
+const LOOKED_AT: usize = 16 * 1024;
+
 /// One line, bounded, without secrets.
 pub(crate) fn presentable(message: &str) -> String {
-    let clean = redact(message);
+    let beginning = message.get(..message.floor_char_boundary(LOOKED_AT)).unwrap_or(message);
+    let beginning = match beginning.len() < message.len() {
+        // A secret of which the end is missing would not be known as one.
+        true => beginning.rsplit_once(char::is_whitespace).map_or(beginning, |(before, _)| before),
+        false => beginning,
+    };
+    let clean = redact(beginning);
     // Messages quote upstreams.
     let clean = SanitizeConfig::default().clean(&clean.text);
     let mut line = String::new();
@@ -217,6 +226,9 @@ pub(crate) fn presentable(message: &str) -> String {
             line.push(' ');
         }
         line.push_str(word);
+    }
+    if beginning.len() < message.len() && !line.is_empty() && line.chars().nth(LONGEST).is_none() {
+        line.push_str(" …");
     }
     if line.chars().nth(LONGEST).is_some() {
         line = line.chars().take(LONGEST - 1).collect();
@@ -261,6 +273,18 @@ mod tests {
         assert!(!error.message().contains(&key) && !error.message().contains(char::is_control));
         assert_eq!(error.message().chars().count(), LONGEST);
         assert!(error.message().ends_with('…'));
+    }
+
+    #[test]
+    fn of_a_message_of_megabytes_the_beginning_is_looked_at() {
+        let start = std::time::Instant::now();
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let split = format!("{}{key}", " ".repeat(LOOKED_AT - 10));
+        for text in ["password=\n".repeat(5_000_000), "<|im_start|>".repeat(5_000_000), split, "é".repeat(9_000)] {
+            let shown = presentable(&text);
+            assert!(shown.chars().count() <= LONGEST && !shown.contains("AKIA"), "{shown}");
+        }
+        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
     }
 
     #[test]

@@ -1,21 +1,35 @@
 //! JSON in which no object has two members of one name.
 //!
 //! Parsers take the first or the last of two members with one name: what is checked here and what an upstream reads
-//! would be two values. Such a text is refused. Names are compared as they are read, with escapes resolved.
+//! would be two values. Such a text is refused. Names are compared as they are read, with escapes resolved. A text of very
+//! many values is refused too: read, they take seventy times the room of their text.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+/// Values in one text, at most.
+const MOST_VALUES: usize = 250_000;
+
 /// The value of a JSON text in which no object has two members of one name, at whatever depth.
 ///
 /// # Errors
-/// The name that stands twice, or what is wrong with the text.
+/// The name that stands twice, more than 250,000 values, or what is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    parse_within(text, MOST_VALUES)
+}
+
+/// As [`parse`], for at most so many values.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_within(text: &str, most: usize) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let left = Cell::new(most);
+    let value = Strict(&left).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -28,18 +42,21 @@ pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
     parse(text).map(drop)
 }
 
-/// Reads a value in which no name stands twice in one object.
-struct Strict;
+/// Reads a value in which no name stands twice in one object, of as many values as are left.
+#[derive(Clone, Copy)]
+struct Strict<'l>(&'l Cell<usize>);
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.0.get().checked_sub(1);
+        self.0.set(left.ok_or_else(|| D::Error::custom("it has more values than are read at once; send fewer"))?);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +69,7 @@ impl<'de> Visitor<'de> for Strict {
             if members.contains_key(&name) {
                 return Err(A::Error::custom(format!("`{name}` appears twice in one object; write it once")));
             }
-            let value = map.next_value_seed(Self)?;
+            let value = map.next_value_seed(self)?;
             members.insert(name, value);
         }
         Ok(Value::Object(members))
@@ -60,7 +77,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = elements.next_element_seed(Self)? {
+        while let Some(value) = elements.next_element_seed(self)? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -121,6 +138,9 @@ mod tests {
         }
         assert!(check(&"[".repeat(10_000)).is_err(), "depth is bounded");
         assert!(check("{} {}").is_err(), "nothing follows the value");
+        let values = |number: usize| format!("[{}1]", "1,".repeat(number - 2));
+        assert!(check(&values(MOST_VALUES)).is_ok());
+        assert!(check(&values(MOST_VALUES + 1)).unwrap_err().to_string().contains("more values"));
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::kinds::kind_of;
-use contextweaver_context::adapters::{AdapterError, from_mcp_result};
+use contextweaver_context::adapters::{AdapterError, Bounds, from_mcp_result_within};
 use contextweaver_context::event::{PartBody, ToolOutput};
 
 /// A text is not a result of its method.
@@ -21,12 +21,16 @@ pub(crate) enum ReadError {
 /// Reads the result of a method.
 pub(crate) type Read = fn(&str) -> Result<ToolOutput, ReadError>;
 
-/// Reads a `CallToolResult`.
+/// What is read of one result: each part that is no text gets a handle of its own, and each value takes seventy times the room of
+/// its text.
+const BOUNDS: Bounds = Bounds { parts: 1_000, others: 100, values: 100_000 };
+
+/// Reads a `CallToolResult`. A content of very many parts is read as one text, its JSON.
 ///
 /// # Errors
 /// [`ReadError`].
 pub(crate) fn tool_result(text: &str) -> Result<ToolOutput, ReadError> {
-    Ok(from_mcp_result(text)?)
+    Ok(from_mcp_result_within(text, BOUNDS)?)
 }
 
 /// The content parts of a result of a tool.
@@ -131,6 +135,27 @@ mod tests {
         let file = r#"{"contents":[{"uri":"a:c","mimeType":"application/pdf","blob":"AAE="}]}"#;
         insta::assert_snapshot!(bodies(contents(file)), @r#"ResourceBlob { uri: "a:c", media_type: Some("application/pdf"), bytes: [0, 1] }"#);
         assert!(contents(r#"{"content":[]}"#).unwrap_err().to_string().contains("contents"));
+    }
+
+    #[test]
+    fn a_content_of_very_many_parts_is_one_text() {
+        let content = |part: &str, number: usize| format!("[{}]", vec![part; number].join(","));
+        let texts = |content: &str| tool_result(&format!(r#"{{"content":{content},"_meta":{{"a":1}}}}"#)).unwrap();
+        let many = [
+            content(r#"{"type":"zz"}"#, 101),
+            content(r#"{"type":"text","text":"x"}"#, 1_001),
+            content("{}", 200_000),
+            format!(r#"[{{"type":"text","text":"x","annotations":{{"a":{}}}}}]"#, content("1", 100_000)),
+        ];
+        for content in &many {
+            let output = texts(content);
+            assert_eq!(output.parts.len(), 1);
+            assert!(matches!(&output.parts[0].body, PartBody::Text(text) if text == content));
+        }
+        assert_eq!(texts(&content(r#"{"type":"zz"}"#, 100)).parts.len(), 100);
+        let long = format!(r#"{{"content":[{{"type":"text","text":"x"}}],"_meta":{{"a":{}}}}}"#, content("1", 100_000));
+        let output = tool_result(&long).unwrap();
+        assert_eq!((output.parts.len(), output.other.is_empty()), (1, true));
     }
 
     #[test]

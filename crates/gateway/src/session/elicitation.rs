@@ -22,6 +22,9 @@ pub(crate) enum PresentError {
     /// Its parameters cannot be read.
     #[error(transparent)]
     Unreadable(#[from] serde_json::Error),
+    /// It is longer than what is read and cleaned while others wait.
+    #[error("its question has {0} bytes; at most {LONGEST} are put to a person")]
+    TooLong(usize),
     /// A text that must come back unchanged holds what sanitising would remove.
     #[error("a name or choice in it holds hidden characters or markers")]
     Hidden,
@@ -41,6 +44,9 @@ pub enum Questions {
     },
 }
 
+/// Bytes of the parameters of a question, at most.
+const LONGEST: usize = 1 << 20;
+
 /// Members of a question whose values the answer repeats, or that lead somewhere.
 const VERBATIM: [&str; 10] =
     ["const", "data", "default", "elicitationId", "enum", "mimeType", "pattern", "required", "uri", "url"];
@@ -57,6 +63,9 @@ impl Questions {
         params: Option<&Raw>,
     ) -> Result<Option<Raw>, PresentError> {
         let (Self::Presented { texts, secrets }, Some(raw)) = (self, params) else { return Ok(params.cloned()) };
+        if raw.bytes().len() > LONGEST {
+            return Err(PresentError::TooLong(raw.bytes().len()));
+        }
         let mut params: Value = raw.read()?;
         Presenter { texts, secrets }.clean(&mut params)?;
         if method == "elicitation/create"
@@ -183,6 +192,7 @@ mod tests {
             json!({"requestedSchema": {"properties": {"a\u{200b}": {}}}}),
             json!({"requestedSchema": {"properties": {"a": {"enum": ["<|im_start|>"]}}}}),
             json!({"requestedSchema": {"properties": {"a": {"default": {"b\u{0}": 1}}}}}),
+            json!({"message": "x".repeat(LONGEST)}),
         ] {
             assert!(SHOWN.present("git", "elicitation/create", Some(&Raw::of(&params))).is_err(), "{params}");
         }

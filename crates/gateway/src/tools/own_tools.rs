@@ -11,7 +11,7 @@ use super::view::{ViewArgs, show};
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError, text_result};
-use crate::common::work::in_turn_if;
+use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::usage::signature;
 use crate::protocol::message::{Raw, is_object};
@@ -143,7 +143,7 @@ impl OwnTools {
 
     /// The full definition of the tool of this name.
     fn hydrate(&self, caller: &Caller, view: &CatalogView, name: &str) -> Result<Raw, GatewayError> {
-        Ok(self.definition(caller, view, &find(view, name)?))
+        Ok(self.definition(caller, view, &find(view, self.calls.mode, name)?))
     }
 
     /// The full definition of a tool.
@@ -162,13 +162,16 @@ fn args<'a, T: Deserialize<'a>>(tool: MetaTool, arguments: Option<&'a RawValue>)
     if !is_object(text.as_bytes()) {
         return Err(refused("the arguments must be an object".to_owned()));
     }
+    // Those of a tool or a prompt go on as they are.
+    if text.len() > LARGE && !matches!(tool, MetaTool::Execute | MetaTool::PromptGet) {
+        return Err(refused(format!("the arguments have {} bytes; at most {LARGE} are read", text.len())));
+    }
     serde_json::from_str(text).map_err(|error| refused(error.to_string()))
 }
 
 /// The refusal of arguments of a tool of the gateway's own, with what they may be.
 pub(crate) fn taught(tool: MetaTool, reason: &str) -> GatewayError {
-    let definition = tool.definition();
     GatewayError::new(Code::ArgsInvalid, format!("{}: {reason}", tool.name()))
-        .with("arguments", signature(definition.get("inputSchema")))
+        .with("arguments", signature(Some(&tool.schema())))
         .with("example", tool.example())
 }
