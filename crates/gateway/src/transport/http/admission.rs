@@ -117,14 +117,15 @@ impl Admission {
             return Err(Refused::text(StatusCode::BAD_REQUEST, "the `Host` header is missing or is not a host"));
         };
         if !self.hosts.iter().any(|rule| rule.permits(&host)) {
-            let reason = format!("the host `{host}` is not allowed; add it to `http.allowed_hosts`");
+            let reason =
+                format!("the host `{host}` is not allowed; allow it with --allowed-host, or in `http.allowed_hosts`");
             return Err(Refused::text(StatusCode::FORBIDDEN, reason));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         match self.permits(origin) {
             true => Ok(()),
             false => {
-                let reason = "the origin is not allowed; add it to `http.allowed_origins`";
+                let reason = "the origin is not allowed; allow it with --allowed-origin, or in `http.allowed_origins`";
                 Err(Refused::text(StatusCode::FORBIDDEN, reason))
             }
         }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use serde_json::json;
@@ -171,7 +171,7 @@ impl<A: Api> Endpoint for Served<A> {
             (None, "/openapi.json" | "/healthz" | "/metrics", _) => Ok(self.not_allowed("GET")),
             _ => Err(Refused::text(StatusCode::NOT_FOUND, "nothing is here; `/openapi.json` says what there is")),
         };
-        let response = response.unwrap_or_else(|refused| self.refused(&refused));
+        let response = response.unwrap_or_else(|refused| self.refused(refused));
         if let Some(path) = known {
             lock(&self.answers.0).entry((path, response.status().as_u16())).or_default().add(start.elapsed());
         }
@@ -184,6 +184,15 @@ impl<A: Api> Endpoint for Served<A> {
             }
         }
         Ok(response)
+    }
+
+    /// A document like all others.
+    fn refused(&self, refused: Refused) -> Response<Reply> {
+        let body = self.api.refusal(&refused.reason());
+        let mut response = refused.into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        *response.body_mut() = Reply::Whole(Some(body.into()));
+        response
     }
 }
 
@@ -228,20 +237,6 @@ impl<A: Api> Served<A> {
         })?;
         let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Ok(whole(status, JSON, answer.body))
-    }
-
-    /// The response to a request that is refused: a document like all others.
-    fn refused(&self, refused: &Refused) -> Response<Reply> {
-        let mut response = whole(refused.status(), JSON, self.api.refusal(&refused.reason()));
-        let also = match refused.status() {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, "1")),
-            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
-            _ => None,
-        };
-        if let Some((name, value)) = also {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
-        }
-        response
     }
 
     fn not_allowed(&self, allowed: &'static str) -> Response<Reply> {

@@ -44,6 +44,11 @@ pub(super) trait Endpoint: Send + Sync + 'static {
         body: Incoming,
     ) -> impl Future<Output = Result<Response<Reply>, Refused>> + Send;
 
+    /// The response to a request that is refused.
+    fn refused(&self, refused: Refused) -> Response<Reply> {
+        refused.into_response()
+    }
+
     /// Is called now and then, to drop what has expired.
     fn sweep(self: &Arc<Self>) {}
 
@@ -84,7 +89,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub enum HttpError {
     /// Others could reach it without showing anything.
     #[error(
-        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token`, `http.token_file`, `http.oauth` or `http.tls.client_ca`, or listen on 127.0.0.1"
+        "`{0}` can be reached from other machines, and no token is set; give it one with --token-file (in a configuration: `http.tokens`, `http.token`, `http.token_file`, `http.oauth` or `http.tls.client_ca`), or listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened at.
@@ -307,10 +312,11 @@ async fn respond<E: Endpoint>(
     if request.method() == Method::GET {
         tokio::task::yield_now().await;
     }
-    let mut response = admitted(endpoint, admission, certificate, request).await.unwrap_or_else(|refused| {
-        tracing::debug!(?refused, "a request is refused");
-        refused.into_response()
-    });
+    let mut response =
+        admitted(Arc::clone(&endpoint), admission, certificate, request).await.unwrap_or_else(|refused| {
+            tracing::debug!(?refused, "a request is refused");
+            endpoint.refused(refused)
+        });
     cors::expose(admission, origin, &mut response);
     response
 }

@@ -319,6 +319,7 @@ impl Refused {
     }
 
     /// The status that it is refused with.
+    #[cfg(test)]
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
