@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::Outcome;
 use super::bench::init::workspace;
 use super::mcp::import;
+use super::terminal::line;
 use contextweaver_core::catalog::{LoadOptions, ToolFormat, load};
 use contextweaver_gateway::{Conversion, quoted};
 
@@ -111,7 +112,7 @@ fn of_flags(args: &Args, home: Option<&Path>, here: &Path) -> Result<Wishes> {
     let mut wishes = Wishes { servers: None, tools: args.tools.clone().or_else(|| args.openapi.clone()) };
     if args.clients || !args.client.is_empty() {
         let found = import::servers(&args.client, home, here)?;
-        import::refuse_nothing(&found)?;
+        import::refuse_nothing(&found, &args.client)?;
         wishes.servers = Some(found);
     }
     if let Some(path) = &args.openapi {
@@ -132,19 +133,30 @@ fn asked(found: &Conversion, input: &mut dyn BufRead, out: &mut dyn Write) -> Re
     let mut wishes = Wishes::default();
     if !found.servers.is_empty() {
         import::print(out, found)?;
-        let answer = question(input, out, "Put a gateway in front of these servers? [Y/n]")?;
-        if !answer.to_lowercase().starts_with('n') {
+        let takes = loop {
+            match question(input, out, "Put a gateway in front of these servers? [Y/n]")?.to_lowercase().as_str() {
+                "" | "y" | "yes" => break true,
+                "n" | "no" => break false,
+                _ => writeln!(out, "y or n, please")?,
+            }
+        };
+        if takes {
             wishes.servers = Some(found.clone());
         }
     }
-    let answer = question(
-        input,
-        out,
-        "A file or folder with tools, an OpenAPI document, or a FastMCP server in Python? (a path, or nothing)",
-    )?;
-    if !answer.is_empty() {
-        wishes.tools = Some(PathBuf::from(answer));
-    }
+    wishes.tools = loop {
+        let answer = question(
+            input,
+            out,
+            "A file or folder with tools, an OpenAPI document, or a FastMCP server in Python? (a path, or nothing)",
+        )?;
+        let path = PathBuf::from(&answer);
+        match answer.is_empty() {
+            true => break None,
+            false if path.exists() => break Some(path),
+            false => line(out, format_args!("there is no {}", path.display()))?,
+        }
+    };
     if wishes.servers.is_none() && wishes.tools.is_none() {
         bail!("there is nothing to begin with; `contextweaver demo` shows what it does on built-in data");
     }
@@ -235,16 +247,15 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
     let mut first: Vec<Vec<String>> = Vec::new();
     let mut next: Vec<String> = Vec::new();
     let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    if let Some(servers) = &wishes.servers {
-        // Run at once it most likely lacks them: they are in the client's file, and `--apply` takes them from there.
-        if !args.no_run && !servers.variables.is_empty() {
-            let names: Vec<&str> = servers.variables.iter().map(String::as_str).collect();
-            next.push(format!("mcp doctor --config {}    # with {} set", quoted(&at(GATEWAY)), names.join(", ")));
-        }
-        first.push(words(&["mcp", "doctor", "--config", &at(GATEWAY)]));
-        next.push(format!("mcp preview --config {}", quoted(&at(GATEWAY))));
-        let named: String =
-            args.client.iter().map(|file| format!("{} ", quoted(&file.display().to_string()))).collect();
+    if wishes.servers.is_some() {
+        let files: Vec<String> = args.client.iter().map(|file| file.display().to_string()).collect();
+        // The variables of the servers are in their files, and a file that no client is known for is found by its name alone.
+        let mut doctor = words(&["mcp", "doctor", "--config", &at(GATEWAY)]);
+        doctor.extend(files.iter().flat_map(|file| ["--client".to_owned(), file.clone()]));
+        first.push(doctor);
+        let clients: String = files.iter().map(|file| format!(" --client {}", quoted(file))).collect();
+        next.push(format!("mcp preview --config {}{clients}", quoted(&at(GATEWAY))));
+        let named: String = files.iter().map(|file| format!("{} ", quoted(file))).collect();
         let target = quoted(&at(GATEWAY));
         next.push(format!("mcp import {named}--write {target} --apply    # puts the gateway in their place"));
     }
@@ -381,9 +392,9 @@ mod tests {
         variables that the gateway needs: TOKEN
 
         next:
-          contextweaver mcp doctor --config @/new/gateway.yaml
+          contextweaver mcp doctor --config @/new/gateway.yaml --client @/mcp.json
           contextweaver catalog inspect @/new/catalog.json --top 3
-          contextweaver mcp preview --config @/new/gateway.yaml
+          contextweaver mcp preview --config @/new/gateway.yaml --client @/mcp.json
           contextweaver mcp import @/mcp.json --write @/new/gateway.yaml --apply    # puts the gateway in their place
           contextweaver route --catalog @/new/catalog.json "what you want done"
           contextweaver bench run --root @/new    # once @/new/queries.jsonl is reviewed
@@ -435,13 +446,16 @@ mod tests {
         none.servers.clear();
         for (found, answers, servers, tools) in [
             (&found, "\n\n", true, None),
-            (&found, "y\ntools.json\n", true, Some("tools.json")),
-            (&found, "No\n api.json \n", false, Some("api.json")),
-            (&none, "tools.json", false, Some("tools.json")),
+            (&found, "y\n@/tools.json\n", true, Some("tools.json")),
+            (&found, "No\n @/api.json \n", false, Some("api.json")),
+            (&none, "@/tools.json", false, Some("tools.json")),
+            // What is no answer, and what is not there, is asked again.
+            (&found, "9\nyess\nn\n@/tool.json\n@/tools.json", false, Some("tools.json")),
         ] {
-            let wishes = asked(found, &mut Cursor::new(answers), &mut Vec::new()).unwrap();
+            let answers = answers.replace('@', &place.path().display().to_string());
+            let wishes = asked(found, &mut Cursor::new(&answers), &mut Vec::new()).unwrap();
             assert_eq!(wishes.servers.is_some(), servers, "{answers:?}");
-            assert_eq!(wishes.tools.as_deref(), tools.map(Path::new), "{answers:?}");
+            assert_eq!(wishes.tools, tools.map(|name| place.path().join(name)), "{answers:?}");
         }
         for (found, answers) in [(&found, "n\n\n"), (&none, "")] {
             assert!(asked(found, &mut Cursor::new(answers), &mut Vec::new()).is_err(), "{answers:?}");

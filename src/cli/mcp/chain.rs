@@ -14,6 +14,10 @@ use contextweaver_gateway::{ClientFile, Place, Present, convert_beside, discover
 /// The configuration where none is named.
 pub(super) const CONFIG: &str = "gateway.yaml";
 
+/// What is said where the gateway's own tools take more tokens than those that they stand for.
+pub(super) const COSTS_MORE: &str =
+    "for so few tools it costs more tokens than it saves; `mode: passthrough` adds none";
+
 /// The named configuration, or the one in this folder.
 ///
 /// # Errors
@@ -35,6 +39,11 @@ pub(super) fn flag(config: &Path) -> String {
         return String::new();
     }
     format!(" --config {}", quoted(&config.to_string_lossy()))
+}
+
+/// The flags that name clients' files, as a shell takes them.
+pub(super) fn clients(files: &[PathBuf]) -> String {
+    files.iter().map(|path| format!(" --client {}", quoted(&path.to_string_lossy()))).collect()
 }
 
 /// The program that clients start.
@@ -77,6 +86,8 @@ pub(super) struct Values {
     values: BTreeMap<String, String>,
     /// Whether a client starts a gateway of the configuration.
     is_applied: bool,
+    /// Whether a client has a server of the configuration.
+    is_of_clients: bool,
 }
 
 impl Values {
@@ -99,24 +110,31 @@ impl Values {
             .iter()
             .flat_map(ClientFile::gateways)
             .any(|gateway| gateway.config.is_some_and(|config| is_same(&config, path)));
-        let mut values = convert_beside(&files, home.as_deref(), &present).values_of_present().clone();
+        let conversion = convert_beside(&files, home.as_deref(), &present);
+        let mut values = conversion.values_of_present().clone();
         values.extend(present.values().clone());
-        Ok(Self { present, values, is_applied })
+        Ok(Self { present, values, is_applied, is_of_clients: conversion.is_present() })
     }
 
     /// Those that `present` has.
     pub(super) fn with(present: Present) -> Self {
         let values = present.values().clone();
-        Self { present, values, is_applied: false }
+        Self { present, values, is_applied: false, is_of_clients: true }
     }
 
-    /// What comes after a look at what the configuration serves.
-    pub(super) fn next(&self, config: &Path, has_diagnostics: bool) -> String {
+    /// What comes after a look at what the configuration serves; the clients' files `named` were looked into.
+    pub(super) fn next(&self, config: &Path, named: &[PathBuf], has_diagnostics: bool) -> String {
         let flag = flag(config);
         match (self.is_applied, has_diagnostics) {
             (false, _) => {
                 let write = flag.replacen("--config", "--write", 1);
-                format!("next: contextweaver mcp import{write} --apply")
+                let (files, which) = match (named, self.is_of_clients) {
+                    ([], true) => (String::new(), ""),
+                    // Without a name, the servers of all other clients would be taken.
+                    ([], false) => (" FILE".to_owned(), ", where FILE is the client's file that the servers are from"),
+                    _ => (named.iter().map(|file| format!(" {}", quoted(&file.to_string_lossy()))).collect(), ""),
+                };
+                format!("next: contextweaver mcp import{files}{write} --apply{which}")
             }
             (true, true) => format!("next, when the client was used: contextweaver mcp stats{flag}"),
             (true, false) => format!(

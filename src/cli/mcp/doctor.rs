@@ -10,7 +10,7 @@ use super::chain::{self, Values};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::catalog::Severity;
-use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped, quoted};
+use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped};
 
 /// Pairs of tools that are shown without `--notes`, at most.
 const MOST_PAIRS: usize = 5;
@@ -63,8 +63,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 note(&format!("from a client's file: {}", of_clients.join(", ")));
             }
             let flag = chain::flag(&config);
-            let clients: String =
-                args.client.iter().map(|path| format!(" --client {}", quoted(&path.to_string_lossy()))).collect();
+            let clients = chain::clients(&args.client);
             note(&match found.has_errors() {
                 true => format!("next, when that is fixed: contextweaver mcp doctor{flag}{clients}"),
                 false => format!("next: contextweaver mcp preview{flag}{clients}"),
@@ -103,6 +102,9 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
             outlook.tools,
             grouped(outlook.tokens)
         )?;
+        if outlook.listed_tokens > outlook.tokens {
+            writeln!(out, "  {}", chain::COSTS_MORE)?;
+        }
     }
     if !found.confusable.is_empty() {
         let rest = found.confusable.len().saturating_sub(if notes { usize::MAX } else { MOST_PAIRS });

@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         false => None,
     };
     let conversion = convert_beside(&files, home.as_deref(), &present.clone().unwrap_or_default());
-    refuse_nothing(&conversion)?;
+    refuse_nothing(&conversion, &args.files)?;
     let text = match &present {
         Some(present) => conversion.added_to(present, target),
         None => conversion.to_text(target),
@@ -123,7 +123,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         return Ok(Outcome::Ok);
     };
     if conversion.servers.is_empty() && !(args.apply && conversion.moves_anything()) {
-        bail!("no server can be imported; nothing was written");
+        let is_applied = files.iter().flat_map(ClientFile::gateways).next().is_some();
+        if !(args.apply && adds && is_applied) {
+            bail!("no server can be imported; nothing was written");
+        }
+        note("the gateway is in place already, and there is no other server; nothing was written");
+        let clients = chain::clients(&args.files);
+        note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
+        return Ok(Outcome::Ok);
     }
     // What can be wrong is found before anything is written: nothing is half applied.
     let mut writes = Writes::default();
@@ -225,11 +232,18 @@ pub(in crate::cli) fn servers(named: &[PathBuf], home: Option<&Path>, folder: &P
 }
 
 /// Refuses what holds no server at all, not even one that cannot be imported.
-pub(in crate::cli) fn refuse_nothing(conversion: &Conversion) -> Result<()> {
-    if conversion.servers.is_empty() && conversion.skipped.is_empty() {
+pub(in crate::cli) fn refuse_nothing(conversion: &Conversion, named: &[PathBuf]) -> Result<()> {
+    if !conversion.servers.is_empty() || !conversion.skipped.is_empty() {
+        return Ok(());
+    }
+    if named.is_empty() {
         bail!("no client's file with servers was found; name one");
     }
-    Ok(())
+    let files: Vec<String> = named.iter().map(|file| file.display().to_string()).collect();
+    bail!(
+        "{}: there is no server in it; clients keep them under `mcpServers`, `servers` or the like",
+        files.join(", ")
+    );
 }
 
 /// A file that was named must be readable; one that was found and is not is left out.
@@ -330,7 +344,10 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if let Some(command) = &snippet.command {
                 note(&format!("or run: {command}"));
             }
-            note(&format!("next: restart the client, or: contextweaver mcp doctor{}", chain::flag(&args.config)));
+            note(&match config.exists() {
+                true => format!("next: restart the client, or: contextweaver mcp doctor{}", chain::flag(&args.config)),
+                false => "next, when the configuration is there: restart the client".to_owned(),
+            });
         }
     }
     Ok(Outcome::Ok)

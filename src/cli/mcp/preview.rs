@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 Ok(values) => values.get(name),
                 Err(_) => std::env::var(name).ok(),
             })?;
-            next = Some(values?.next(&path, config.diagnostics.is_some()));
+            next = Some((values?.next(&path, &args.client, config.diagnostics.is_some()), path));
             config
         }
     };
@@ -64,8 +64,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Json => print_json(out, "mcp preview", &found)?,
         Format::Text => {
             print(out, &found, args.top)?;
-            if let Some(next) = next {
-                note(&next);
+            if let Some((next, path)) = next {
+                let serves_nothing = found.upstreams.iter().all(|upstream| upstream.fault.is_some());
+                note(&match serves_nothing {
+                    true => {
+                        format!("next: contextweaver mcp doctor{}{}", chain::flag(&path), chain::clients(&args.client))
+                    }
+                    false => next,
+                });
             }
         }
     }
@@ -88,6 +94,9 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
         found.surface_tools,
         found.direct_tokens
     )?;
+    if found.surface_tokens > found.direct_tokens {
+        writeln!(out, "{}", chain::COSTS_MORE)?;
+    }
     if !found.upstreams.is_empty() {
         writeln!(out, "\nupstreams")?;
         for upstream in &found.upstreams {

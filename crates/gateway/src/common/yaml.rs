@@ -74,7 +74,7 @@ fn problem(error: &Error) -> String {
             format!("the key{key} appears twice")
         }
         Error::Eof { .. } => "the text ends too early".to_owned(),
-        Error::Unexpected { expected, .. } => format!("expected {expected}"),
+        Error::Unexpected { expected, .. } => format!("expected {}", in_words(expected)),
         Error::NullIntoString { .. } => "the value is null, not a string".to_owned(),
         Error::MultipleDocuments { .. } => "there is more than one document".to_owned(),
         Error::Budget { .. } => "it is too large or too deeply nested".to_owned(),
@@ -92,8 +92,19 @@ fn is_about_a_value(error: &Error) -> bool {
             | Error::SerdeUnknownVariant { .. }
             | Error::InvalidScalar { .. }
             | Error::NullIntoString { .. }
+            | Error::Unexpected { .. }
             | Error::Message { .. }
     )
+}
+
+/// What the parser waits for, as people call it.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "mapping start" => "members, like `{key: value}`",
+        "sequence start" => "a list, like `[a, b]`",
+        "string scalar" => "one value",
+        other => other,
+    }
 }
 
 fn one_of(names: &[&str]) -> String {
@@ -163,7 +174,7 @@ mod tests {
         let messages: Vec<String> = texts.map(|text| read::<Written>(text).map(drop).unwrap_err().to_string()).into();
         insta::assert_snapshot!(messages.join("\n"), @r"
         line 2, column 8, `count`: the value is not u32
-        line 2, column 8: expected string scalar
+        line 2, column 8, `count`: expected one value
         line 1, column 41, `count`: the value is not u32
         line 2, column 7, `kind`: the value is not one of one, two
         line 2, column 1: unknown field `secrets`; expected one of token, count, kind, inner
@@ -171,8 +182,8 @@ mod tests {
         line 2, column 1: from here on this is not YAML or JSON; check indentation, quotes and brackets
         line 2, column 6: from here on this is not YAML or JSON; check indentation, quotes and brackets
         line 1, column 1: from here on this is not YAML or JSON; check indentation, quotes and brackets
-        line 1, column 1: expected mapping start
-        line 1, column 8: expected string scalar
+        line 1, column 1: expected members, like `{key: value}`
+        line 1, column 8, `token`: expected one value
         line 1, column 8, `count`: the value is not u32
         ");
         assert!(!messages.join("\n").contains("hunter2"));

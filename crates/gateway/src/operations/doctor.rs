@@ -172,7 +172,10 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            let remedy = "name a file that exists, or make one with `mcp import --write`";
+            let remedy = match path.exists() {
+                true => "name a configuration: a text in YAML or JSON",
+                false => "name a file that exists, or make one with `mcp import --write`",
+            };
             return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
         }
     };
@@ -373,7 +376,8 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
             Severity::Error,
             format!("upstreams.{name}"),
             format!("not set: {}", variables.join(", ")),
-            "set it in the environment of the gateway; a client passes on what stands under `env` of the gateway's entry",
+            "set it in the environment of the gateway, where a client puts what stands under `env` of the gateway's entry; \
+             where a client's file has it, name that with --client",
         )),
         Target::Stdio { confinement: Confinement::Sandbox(_), .. } => {}
         Target::Stdio { command, env, confinement: Confinement::Open { cwd, .. }, .. } => {
@@ -387,7 +391,16 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                 ));
             }
             let path = env.get("PATH").cloned().or_else(|| environment("PATH")).unwrap_or_default();
-            if executable::find(command, OsStr::new(&path), cwd.as_deref()).is_none() {
+            let is_found = executable::find(command, OsStr::new(&path), cwd.as_deref()).is_some();
+            if let (false, Some((program, _))) = (is_found, command.split_once(char::is_whitespace)) {
+                // What follows may be a secret.
+                complaints.push(Complaint::new(
+                    Severity::Error,
+                    place("command"),
+                    format!("`{} …` is not a program", upstream.masks.cover(program)),
+                    "put what follows the program into `args`",
+                ));
+            } else if !is_found {
                 complaints.push(Complaint::new(
                     Severity::Error,
                     place("command"),
@@ -532,12 +545,17 @@ fn check_live(
     let reach = reach.unwrap_or(Reach::Remote);
     let mut health =
         Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0, reach };
+    let is_remote = config
+        .upstreams
+        .get(name)
+        .is_some_and(|upstream| matches!(upstream.target, Target::Http { .. } | Target::Sse { .. }));
     let capture = match captured {
         Ok(capture) => capture,
         Err(fault) => {
             let remedy = match fault {
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
+                _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
                 _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
             };
             return (health, vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)]);
@@ -577,7 +595,7 @@ fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture)
     let mut complaints: Vec<Complaint> = left_out
         .into_iter()
         .map(|left_out| {
-            let remedy = "it is not served; tell the server's author, or list it in `exclude_tools`";
+            let remedy = "it is not served; tell the server's author";
             let place = format!("upstreams.{}", left_out.place);
             Complaint::new(Severity::Error, place, left_out.reason, remedy)
         })

@@ -17,6 +17,7 @@ use crate::operations::client_edit::{Edit, Form, edited};
 use crate::operations::client_files::{ClientFile, ClientServer, is_gateway};
 use crate::operations::clients::Client;
 use contextweaver_context::store::redact;
+use contextweaver_core::catalog::server_namespace;
 
 /// A server that was taken over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,6 +60,9 @@ pub struct Conversion {
     /// By file the servers in it that the gateway serves now, those included that are the same as another.
     #[serde(skip)]
     pub(crate) moved: BTreeMap<PathBuf, Vec<Moved>>,
+    /// Whether a server was in the configuration already.
+    #[serde(skip)]
+    pub(crate) is_present: bool,
     /// Variables of servers that the configuration had already, with the values that the files have for them; shown nowhere.
     #[serde(skip)]
     pub(crate) known: BTreeMap<String, String>,
@@ -118,6 +122,11 @@ impl Present {
         })
     }
 
+    /// The namespaces of its upstreams.
+    fn namespaces(&self) -> impl Iterator<Item = String> {
+        self.upstreams.iter().filter_map(|(name, entry)| Some(namespace_of(name, entry.as_object()?)))
+    }
+
     /// The name of the upstream that is this server already: as it would be imported, or with members that were added.
     fn same_as(&self, name: &str, entry: &Map<String, Value>) -> Option<&str> {
         let equal = self.upstreams.iter().find(|(_, other)| other.as_object() == Some(entry)).map(|(name, _)| name);
@@ -127,6 +136,11 @@ impl Present {
             .filter(|(_, other)| entry.iter().all(|(key, value)| other.get(key) == Some(value)));
         equal.or(named.map(|(name, _)| name)).map(String::as_str)
     }
+}
+
+/// The namespace of the tools of an upstream.
+fn namespace_of(name: &str, entry: &Map<String, Value>) -> String {
+    server_namespace(entry.get("namespace").and_then(Value::as_str).unwrap_or(name))
 }
 
 fn form_of(path: &Path) -> Form {
@@ -189,6 +203,12 @@ impl Conversion {
         !self.moved.is_empty()
     }
 
+    /// Whether a client's file has a server that the configuration had already.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.is_present
+    }
+
     /// Values of variables of servers that the configuration had already, from the clients' old entries. Shown nowhere.
     #[must_use]
     pub fn values_of_present(&self) -> &BTreeMap<String, String> {
@@ -237,6 +257,7 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
             };
             if let Some(name) = present.same_as(&server.name, &entry) {
                 let reason = format!("the configuration has it already, as `{name}`");
+                conversion.is_present = true;
                 let values = made.values.iter().filter(|(name, _)| made.variables.contains(*name));
                 conversion.known.extend(values.map(|(name, value)| (name.clone(), value.clone())));
                 conversion.move_out(file, server);
@@ -265,7 +286,7 @@ impl Conversion {
         &mut self,
         file: &ClientFile,
         server: &ClientServer,
-        entry: Map<String, Value>,
+        mut entry: Map<String, Value>,
         mut notes: Vec<String>,
         variables: BTreeSet<String>,
         present: &Present,
@@ -282,6 +303,19 @@ impl Conversion {
             let numbered = (2..).map(|number| format!("{}-{number}", server.name)).find(|name| !is_taken(name));
             name = numbered.unwrap_or(name);
             notes.push(format!("another server is called `{}`", server.name));
+        }
+        let namespace = server_namespace(&name);
+        let is_used = |namespace: &str| {
+            self.servers.iter().any(|other| namespace_of(&other.name, &other.entry) == namespace)
+                || present.namespaces().any(|other| other == namespace)
+        };
+        if is_used(&namespace) {
+            let numbered = (2..).map(|number| format!("{namespace}-{number}")).find(|name| !is_used(name));
+            let own = numbered.unwrap_or(namespace);
+            notes.push(format!(
+                "the ids of its tools begin with `{own}`, since another server has the name without the number"
+            ));
+            entry.insert("namespace".to_owned(), own.into());
         }
         self.variables.extend(variables);
         let (client, from) = (file.place.client, file.place.path.clone());
@@ -369,7 +403,13 @@ impl Draft<'_> {
         command: &str,
         entry: &mut Map<String, Value>,
     ) -> Result<(), String> {
-        let args = members.get("args").map(|args| texts(args, "args")).transpose()?.unwrap_or_default();
+        let mut args = members.get("args").map(|args| texts(args, "args")).transpose()?.unwrap_or_default();
+        let mut command = command;
+        if let Some((program, rest)) = command_line(command)? {
+            command = program;
+            args.splice(0..0, rest);
+            self.notes.push("its `command` was a whole command line; what follows the program is in `args`".to_owned());
+        }
         if is_gateway(self.server) {
             return Err("it is this gateway".to_owned());
         }
@@ -423,7 +463,8 @@ impl Draft<'_> {
                 })
             })
             || mapped.split_once("://").is_some_and(|(_, rest)| {
-                rest.split(['/', '?']).next().is_some_and(|host| host.contains('@') && !is_reference(host))
+                let mut parts = rest.split(['?', '#']).next().unwrap_or(rest).split('/');
+                parts.next().is_some_and(|host| host.contains('@') && !is_reference(host)) || parts.any(is_opaque)
             });
         let url = if has_secret { self.referred(&[&self.server.name, "url"], "the address", &mapped) } else { mapped };
         entry.insert("url".to_owned(), url.into());
@@ -603,6 +644,30 @@ fn passed_on(command: &str, args: &[String], env: Option<&Value>) -> Vec<String>
     let is_set = |name: &str| env.is_some_and(|env| env.get(name).is_some());
     let named = behind.chain(joined).filter(|name| !name.contains('=') && !is_set(name));
     own.iter().copied().chain(named).map(str::to_owned).collect()
+}
+
+/// The program and the words behind it, where somebody has put a whole command line into `command`.
+fn command_line(command: &str) -> Result<Option<(&str, Vec<String>)>, String> {
+    let mut words = command.split_whitespace();
+    let (Some(program), Some(next)) = (words.next(), words.next()) else { return Ok(None) };
+    // A path may have spaces in it, on Windows most of all.
+    if command.contains('\\') || Path::new(command).exists() {
+        return Ok(None);
+    }
+    if command.contains(['"', '\'']) {
+        return Err("its `command` is a whole command line; put what follows the program into `args`".to_owned());
+    }
+    Ok(Some((program, std::iter::once(next).chain(words).map(str::to_owned).collect())))
+}
+
+/// Whether a part of a path is a name that nobody chose, by which alone some servers know who asks: long, of letters and many digits.
+fn is_opaque(part: &str) -> bool {
+    let count = |is: fn(&u8) -> bool| part.bytes().filter(is).count();
+    part.len() >= 20
+        && !is_reference(part)
+        && count(u8::is_ascii_digit) >= 4
+        && count(u8::is_ascii_alphabetic) >= 4
+        && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'~' | b'%'))
 }
 
 fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
@@ -909,6 +974,50 @@ mod tests {
         let server = json!({"mcpServers": {"a": {"command": "x"}}});
         let conversion = converted(&[("claude_desktop_config.json", server.clone()), ("other.json", server)]);
         assert_eq!((conversion.servers.len(), conversion.skipped.len()), (1, 1));
+    }
+
+    #[test]
+    fn names_that_make_one_namespace_are_told_apart() {
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {"日本": {"command": "a"}, "日語": {"command": "b"}, "x": {"command": "c"}, "X": {"command": "d"}}}),
+        )]);
+        let named = |server: &Converted| (server.name.clone(), server.entry.get("namespace").cloned());
+        let expected = [("日本", None), ("日語", Some("mcp-2")), ("x", None), ("X", Some("x-2"))];
+        let found: Vec<_> = conversion.servers.iter().map(named).collect();
+        assert_eq!(found, expected.map(|(name, namespace)| (name.to_owned(), namespace.map(Value::from))));
+        conversion.to_text(Path::new("x.yaml")).unwrap();
+    }
+
+    #[test]
+    fn a_command_line_is_divided_and_its_secrets_are_references() {
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {
+                "a": {"command": "python3 /tmp/x.py --token abcdefgh12345678", "args": ["more"]},
+                "b": {"command": r"C:\Program Files\node.exe"},
+                "c": {"command": "sh -c 'x y'"},
+            }}),
+        )]);
+        let entry = |at: usize| Value::Object(conversion.servers[at].entry.clone());
+        assert_eq!(entry(0), json!({"command": "python3", "args": ["/tmp/x.py", "--token", "${env:A_TOKEN}", "more"]}));
+        assert_eq!(entry(1), json!({"command": r"C:\Program Files\node.exe"}));
+        assert!(conversion.skipped[0].reason.contains("`args`"), "{:?}", conversion.skipped);
+    }
+
+    #[test]
+    fn a_part_of_a_path_that_nobody_chose_is_taken_for_a_secret() {
+        let cases = [
+            ("https://mcp.example.com/api/mcp/s/NWZkYzQ4ZjMtYjk4ZC00ZGQyLWE0/mcp", true),
+            ("https://mcp.example.com/0b6c8c36-1d1f-4f0e-9f57-3f5f4c3f1b2a/slack", true),
+            ("https://mcp.example.com/v1/mcp", false),
+            ("https://example.com/organizations/model-context-protocol", false),
+            ("https://mcp.example.com/s/${env:PATH_OF_THE_SERVER_1234}/mcp", false),
+        ];
+        for (url, is_secret) in cases {
+            let conversion = converted(&[("mcp.json", json!({"mcpServers": {"a": {"url": url}}}))]);
+            assert_eq!(conversion.variables.contains("A_URL"), is_secret, "{url}: {:?}", conversion.servers);
+        }
     }
 
     #[test]
