@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::price::{Cost, PriceArgs, told};
 use super::session::{PromptArgs, SessionSource, context_config};
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, counted, print_json};
 use contextweaver_context::event::Phase;
 use contextweaver_context::{BuildStats, DroppedItem};
 use contextweaver_core::text::{Estimator, Price};
@@ -94,8 +94,9 @@ fn print(checked: &Checked, price: Option<&Price>, out: &mut dyn Write) -> Resul
     let cost = price.map(|price| format!("; costs {}", told(price, *prompt_tokens))).unwrap_or_default();
     writeln!(
         out,
-        "{phase}: {verdict}, {prompt_tokens} of {max_tokens} tokens ({token_estimator}), {included_count} events shown, \
-         {dropped_count} left out{cost}"
+        "{phase}: {verdict}, {prompt_tokens} of {max_tokens} tokens ({token_estimator}), {} shown, \
+         {dropped_count} left out{cost}",
+        counted(*included_count, "event")
     )?;
     checked.broken.iter().try_for_each(|reason| writeln!(out, "  {reason}"))?;
     Ok(())
@@ -116,7 +117,7 @@ fn broken(args: &Args, stats: &BuildStats) -> Vec<String> {
         }
     }
     if let Some(most) = args.max_dropped.filter(|most| stats.dropped_count > *most) {
-        reasons.push(format!("{} events left out, over the {most} allowed", stats.dropped_count));
+        reasons.push(format!("{} left out, over the {most} allowed", counted(stats.dropped_count, "event")));
     }
     reasons
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::files::Files;
 use super::ingest::prefix;
 use super::session::{context_config, load};
-use super::{Format, Outcome, note, print_json};
+use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::memory::{Agreement, Consolidated, Day, MemoryFile, Rules, Standing, consolidate};
 use contextweaver_context::store::Session;
 
@@ -103,7 +103,7 @@ pub(super) fn memory(path: &Path) -> Result<Option<MemoryFile>> {
 fn print(path: &Path, made: &MemoryFile, out: &mut dyn Write) -> Result<()> {
     let facts = |standing: Standing| made.facts.iter().filter(|fact| fact.standing == standing).count();
     let faded = made.episodes.iter().filter(|episode| episode.standing == Standing::Faded).count();
-    writeln!(out, "wrote {}: a memory of {} sessions", path.display(), made.sessions.len())?;
+    writeln!(out, "wrote {}: a memory of {}", path.display(), counted(made.sessions.len(), "session"))?;
     writeln!(
         out,
         "  facts     {} in force, {} wait for a further session, {} faded",

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::files::Files;
-use super::{Format, Outcome, note, print_json};
+use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::catalog::{LoadOptions, load};
 use contextweaver_routing::{FeedbackLog, Observation};
 
@@ -75,7 +75,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
     let log = FeedbackLog::read(path)?;
     if log.damaged > 0 {
-        note(&format!("{}: {} damaged lines were skipped", path.display(), log.damaged));
+        note(&format!("{}: passed over: {}", path.display(), counted(log.damaged, "damaged line")));
     }
     Ok(log)
 }
@@ -122,7 +122,9 @@ fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
         print_json(out, "feedback show", &shown)?;
         return Ok(Outcome::Ok);
     }
-    writeln!(out, "{} observations of {} tools, {} damaged lines", log.observations.len(), tools.len(), log.damaged)?;
+    let observations = counted(log.observations.len(), "observation");
+    let (of, damaged) = (counted(tools.len(), "tool"), counted(log.damaged, "damaged line"));
+    writeln!(out, "{observations} of {of}, {damaged}")?;
     for (tool, Told { useful, not_useful, query }) in &tools {
         let against = if *not_useful > 0 { format!(", not useful {not_useful}") } else { String::new() };
         writeln!(out, "{tool}: useful {useful}{against}; last: {}", printable(query))?;

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
 use super::files::Files;
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, counted, print_json};
 use contextweaver_bench::eval::audit::{
     Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit,
 };
@@ -235,9 +235,11 @@ fn print_audit(found: &Audit, top: usize, out: &mut dyn Write) -> anyhow::Result
     let row = |out: &mut dyn Write, label: &str, text: String| writeln!(out, "  {label:<18} {text}");
     let further = match (counts.resources, counts.prompts) {
         (0, 0) => String::new(),
-        (resources, prompts) => format!(", besides {resources} resources and {prompts} prompts"),
+        (resources, prompts) => {
+            format!(", besides {} and {}", counted(resources, "resource"), counted(prompts, "prompt"))
+        }
     };
-    row(out, "tools", format!("{} in {} namespaces{further}", counts.tools, counts.namespaces))?;
+    row(out, "tools", format!("{} in {}{further}", counts.tools, counted(counts.namespaces, "namespace")))?;
     row(
         out,
         "queries",

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use super::files::Files;
 use super::session::{SessionSource, context_config, save};
-use super::{Format, Outcome, note, print_json};
+use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
 
@@ -77,15 +77,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.out {
         let next = pack.session(&session.source, &session.artifacts)?;
         save(&next, path)?;
-        let contents = next.artifacts.list()?.len();
-        note(&format!("wrote {}: {} events, {contents} contents", path.display(), next.transcript.len()));
+        let contents = counted(next.artifacts.list()?.len(), "content");
+        note(&format!("wrote {}: {}, {contents}", path.display(), counted(next.transcript.len(), "event")));
     }
     match args.format {
         Format::Json => print_json(out, "handoff", &pack)?,
         Format::Text => writeln!(out, "{}", pack.text)?,
     }
     if pack.text.is_empty() {
-        note(&format!("nothing fits into {} tokens; raise --budget", args.budget));
+        note(&format!("nothing fits into {}; raise --budget", counted(args.budget, "token")));
     }
     Ok(Outcome::Ok)
 }

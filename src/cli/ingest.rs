@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::files::Files;
 use super::session::{context_config, save};
-use super::{Outcome, note, outside};
+use super::{Outcome, counted, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
@@ -100,13 +100,15 @@ fn print(args: &Args, Ingested { format, session, screened, .. }: &Ingested, out
         count_kinds(&session.transcript).iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let artifacts = session.artifacts.list()?;
     let bytes: u64 = artifacts.iter().map(|artifact| artifact.size_bytes).sum();
-    writeln!(out, "wrote {}: {format}, {} events", args.out.display(), session.transcript.len())?;
+    let events = counted(session.transcript.len(), "event");
+    writeln!(out, "wrote {}: {format}, {events}", args.out.display())?;
     writeln!(out, "  events     {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
     writeln!(out, "  artifacts  {}, {bytes} bytes", artifacts.len())?;
-    writeln!(out, "  memory     {} facts, {} episodes", session.facts.all()?.len(), session.episodes.all()?.len())?;
+    let (facts, episodes) = (session.facts.all()?.len(), session.episodes.all()?.len());
+    writeln!(out, "  memory     {}, {}", counted(facts, "fact"), counted(episodes, "episode"))?;
     let replaced: Vec<_> = screened.iter().filter(|(_, stats)| stats.strategy != Strategy::Passthrough).collect();
     if !replaced.is_empty() {
-        writeln!(out, "kept out of prompts, {} results:", replaced.len())?;
+        writeln!(out, "kept out of prompts, {}:", counted(replaced.len(), "result"))?;
     }
     for (id, stats) in replaced {
         let shown = match stats.strategy {

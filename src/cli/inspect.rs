@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::files::Files;
 use super::session::{PromptArgs, SessionSource, context_config, is_database, load};
-use super::{Outcome, note, print_json};
+use super::{Outcome, counted, note, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
@@ -184,10 +184,14 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
                 writeln!(out, "{path}{line}: {}", visible(reason))?;
             }
             let Verification { events, artifacts, facts, episodes, problems } = &found;
-            let whole = if ok { "whole".to_owned() } else { format!("{} problems", problems.len()) };
+            let whole = if ok { "whole".to_owned() } else { counted(problems.len(), "problem") };
             writeln!(
                 out,
-                "{path}: {whole}; {events} events, {artifacts} artifacts, {facts} facts, {episodes} episodes"
+                "{path}: {whole}; {}, {}, {}, {}",
+                counted(*events, "event"),
+                counted(*artifacts, "artifact"),
+                counted(*facts, "fact"),
+                counted(*episodes, "episode")
             )?;
         }
     }

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use contextweaver_bench::report::number::count;
+
 mod bench;
 mod budget_check;
 mod build;
@@ -258,6 +260,11 @@ fn print_document(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow:
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// A count with its noun: `1 tool`, `2,000 tools`.
+fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Writes a note for people to standard error. That it cannot be written is no reason to stop.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::source::{CatalogSource, read_config};
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, counted, print_json};
 use contextweaver_routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
 
 /// Show the choice graph that a catalog is browsed by
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 let indent = "  ".repeat(line.depth);
                 match line.kind {
                     "tool" => writeln!(out, "{indent}{}", line.label)?,
-                    _ => writeln!(out, "{indent}{} ({} items)  {}", line.label, line.items, line.path)?,
+                    _ => writeln!(out, "{indent}{} ({})  {}", line.label, counted(line.items, "item"), line.path)?,
                 }
             }
         }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
 use super::tools::{of_request, write_names};
-use super::{Format, Outcome, note, print_document, print_json};
+use super::{Format, Outcome, counted, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, routing_decision};
@@ -278,7 +278,7 @@ fn print_explored(explored: &Explored, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "\nopened {opened} of {branches} branches of the choice graph; left {pruned} that share a word:")?;
     for Pruned { path, label, tools, bound } in left {
         let bound = *bound as f64 / SCORE_UNITS as f64;
-        writeln!(out, "      {path} ({label}; {tools} tools): none scores more than {bound:.2}")?;
+        writeln!(out, "      {path} ({label}; {}): none scores more than {bound:.2}", counted(*tools, "tool"))?;
     }
     Ok(())
 }

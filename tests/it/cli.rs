@@ -293,7 +293,7 @@ fn print_tree_shows_the_graph() {
         create_issue
         delete_repository
         list_issues
-      mail: send mail (1 items)  /mail
+      mail: send mail (1 item)  /mail
         send_mail
     ");
 }

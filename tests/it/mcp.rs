@@ -222,7 +222,7 @@ fn events_are_counted() {
     files.write("events.jsonl", lines.concat());
     insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "events.jsonl"]).shown(), @r"
     exit 0
-    3 events of 1 sessions, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
+    3 events of 1 session, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
 
     event                count  success     p50 ms     p95 ms     max ms
     browse.completed         1  100.0 %      2.500      2.500      2.500
@@ -235,7 +235,7 @@ fn events_are_counted() {
     errors
             1  ARGS_INVALID
 
-    1 lines are not events
+    1 line is no event
       line 3: expected ident at line 1 column 2
     ");
     let counted = [
@@ -251,7 +251,7 @@ fn events_are_counted() {
     let told = files.run(&["mcp", "stats", "--config", "gateway.yaml"]).shown();
     insta::assert_snapshot!(told.split("\nevent ").next().unwrap(), @r"
     exit 0
-    3 events of 1 sessions, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
+    3 events of 1 session, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
 
            without            with  tokens of 1 session
             13,102             795  definitions
@@ -449,7 +449,7 @@ fn an_audit_log_is_checked_and_filtered() {
     insta::assert_snapshot!(found.replace(&head, "head: …"), @r"
     exit 1
     audit.jsonl: line 3 does not fit: it is not as it was when line 4 was written after it
-    2 lines before it follow each other
+    lines before it that follow each other: 2
     head: …
     ");
     insta::assert_snapshot!(files.run(&["mcp", "audit", "verify", "audit.jsonl", "--head", "abc"]).shown(), @r"

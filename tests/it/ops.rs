@@ -307,7 +307,7 @@ fn a_view_follows_a_file_of_events_until_it_is_interrupted() {
     following.until("0 events of 0 sessions");
     files.write("events.jsonl", event(5_000, None) + &event(1, None));
     let first = following.until("a:b   ");
-    assert_eq!(first.iter().filter(|line| line.contains("1 events of 1 sessions")).count(), 1, "{first:#?}");
+    assert_eq!(first.iter().filter(|line| line.contains("1 event of 1 session")).count(), 1, "{first:#?}");
     let mut file = std::fs::File::options().append(true).open(files.path("events.jsonl")).unwrap();
     file.write_all(event(2, Some("UPSTREAM_TIMEOUT")).as_bytes()).unwrap();
     following.until("2 events of 2 sessions");
@@ -355,7 +355,7 @@ fn a_view_follows_a_running_gateway() {
     };
     let (mut gateway, url) = serve("127.0.0.1:0");
     let once = files.run(&["mcp", "stats", "--url", &url]);
-    assert!(once.stdout.starts_with("0 sessions, of 0 so far; 0 requests are served now\n"), "{}", once.shown());
+    assert!(once.stdout.starts_with("0 sessions, of 0 so far; requests served now: 0\n"), "{}", once.shown());
     let status = Following::start(&files, &["mcp", "status", "--url", &url, "--watch", "--interval", "1"]);
     let stats =
         Following::start(&files, &["mcp", "stats", "--url", &url, "--watch", "--interval", "1", "--format", "json"]);

@@ -58,8 +58,8 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
     wrote it.session: session JSONL, 6 events
       events     2 user_turn, 1 agent_msg, 1 tool_call, 1 tool_result, 1 policy
       artifacts  1, 10109 bytes
-      memory     1 facts, 1 episodes
-    kept out of prompts, 1 results:
+      memory     1 fact, 1 episode
+    kept out of prompts, 1 result:
       tr1  10109 bytes -> 287 tokens (a summary)
     ");
     assert_eq!(files.names(), ["episodes.json", "facts.json", "it.session", "log.jsonl"]);
@@ -230,11 +230,11 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     route: FAILED, 18 of 20 tokens (cl100k_base), 2 events shown, 1 left out
       `u2` is left out: sensitivity
       `tr1` is left out: this phase does not read events of its kind
-      1 events left out, over the 0 allowed
+      1 event left out, over the 0 allowed
     answer: FAILED, 339 of 20 tokens (cl100k_base), 5 events shown, 1 left out
       339 tokens, over the 20 allowed
       `u2` is left out: sensitivity
-      1 events left out, over the 0 allowed
+      1 event left out, over the 0 allowed
     ");
     insta::assert_snapshot!(session(&files, &["budget-check", "--max-tokens", "20", "--require", "x"]).shown(), @r"
     exit 2
@@ -363,15 +363,15 @@ fn every_format_is_ingested() {
       events     1 user_turn, 1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:call:1  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: session JSON, 2 events
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
-      memory     1 facts, 0 episodes
-    kept out of prompts, 1 results:
+      memory     1 fact, 0 episodes
+    kept out of prompts, 1 result:
       r  10109 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -379,7 +379,7 @@ fn every_format_is_ingested() {
       events     1 user_turn, 1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -387,7 +387,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -395,15 +395,15 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: Gemini contents, 2 events
       events     1 tool_call, 1 tool_result
       artifacts  1, 10318 bytes
-      memory     1 facts, 0 episodes
-    kept out of prompts, 1 results:
+      memory     1 fact, 0 episodes
+    kept out of prompts, 1 result:
       result:call:1  10318 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -411,7 +411,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:task:t1  10109 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -419,7 +419,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
     note: lines that are no messages were left out: 1 summary
 
@@ -428,7 +428,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
     note: lines that are no messages were left out: 1 session_meta
 
@@ -437,7 +437,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
     note: spans that are no messages were left out: 1 other
 
@@ -446,7 +446,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:a  10109 bytes -> 287 tokens (a summary)
     note: runs that are no messages were left out: 1 chain
 
@@ -455,7 +455,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
@@ -463,7 +463,7 @@ fn every_format_is_ingested() {
       events     1 tool_call, 1 tool_result
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
-    kept out of prompts, 1 results:
+    kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
     ");
 }
@@ -854,7 +854,7 @@ fn a_session_is_checked_whole() {
     let whole = session(&files, &["inspect", "--verify"]);
     insta::assert_snapshot!(whole.shown(), @r"
     exit 0
-    it.session: whole; 6 events, 1 artifacts, 0 facts, 0 episodes
+    it.session: whole; 6 events, 1 artifact, 0 facts, 0 episodes
     ");
     let text = std::fs::read_to_string(files.path("it.session")).unwrap();
     let broken = text
@@ -870,7 +870,7 @@ fn a_session_is_checked_whole() {
     broken.session:9: event 4 (`tr1`): its parent `tc9` is not in the log
     broken.session:10: event 5: the id `u1` is that of event 2 already; ids must be unique
     broken.session:17: content 1 was altered: it has the hash 6aec72377f74e7126462d578246cf0dff7fceb3790731a63a86071f6bb4e939f, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
-    broken.session: 4 problems; 5 events, 1 artifacts, 0 facts, 0 episodes
+    broken.session: 4 problems; 5 events, 1 artifact, 0 facts, 0 episodes
     ");
     let json: serde_json::Value = serde_json::from_str(&check(&["--format", "json"]).stdout).unwrap();
     assert_eq!((&json["kind"], &json["ok"]), (&"inspect verify".into(), &false.into()));

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::cli::files::Files;
 use crate::cli::ingest::{prefix, read};
 use crate::cli::mcp::refuse_existing;
-use crate::cli::note;
+use crate::cli::{counted, note};
 use contextweaver_bench::eval::draft::Requests;
 use contextweaver_bench::eval::files::replace_private_file;
 use contextweaver_core::catalog::{LoadOptions, load};
@@ -67,8 +67,8 @@ pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
         None => out.write_all(text.as_bytes())?,
         Some(path) => {
             replace_private_file(path, text.as_bytes())?;
-            let count = found.drafts.len();
-            writeln!(out, "{}: {count} drafts; read each, correct it, and remove `\"draft\": true`", path.display())?;
+            let drafts = counted(found.drafts.len(), "draft");
+            writeln!(out, "{}: {drafts}; read each, correct it, and remove `\"draft\": true`", path.display())?;
         }
     }
     Ok(())

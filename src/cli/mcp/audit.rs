@@ -105,7 +105,7 @@ fn print(file: &Path, check: &AuditCheck, out: &mut dyn Write) -> Result<()> {
     match &check.misfit {
         Some(misfit) => {
             line(out, format_args!("{file}: line {} does not fit: {}", misfit.line, misfit.reason))?;
-            writeln!(out, "{} lines before it follow each other", check.lines)?;
+            writeln!(out, "lines before it that follow each other: {}", check.lines)?;
         }
         None => line(out, format_args!("{file}: {} lines, and each follows the one before", check.lines))?,
     }

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::{block_on, refuse_existing};
-use crate::cli::Outcome;
 use crate::cli::terminal::line;
+use crate::cli::{Outcome, counted};
 use contextweaver_core::files::replace_file;
 use contextweaver_gateway::{Capture, GatewayConfig, UpstreamConfig};
 
@@ -67,12 +67,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     line(
         out,
         format_args!(
-            "{}: {} tools, {} resources, {} templates, {} prompts of `{name}`",
+            "{}: {}, {}, {}, {} of `{name}`",
             args.out.display(),
-            listing.tools.len(),
-            listing.resources.len(),
-            listing.templates.len(),
-            listing.prompts.len()
+            counted(listing.tools.len(), "tool"),
+            counted(listing.resources.len(), "resource"),
+            counted(listing.templates.len(), "template"),
+            counted(listing.prompts.len(), "prompt")
         ),
     )?;
     Ok(Outcome::Ok)

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use time::OffsetDateTime;
 
 use super::super::price::checked;
-use super::super::{Format, Outcome, print_json};
+use super::super::{Format, Outcome, counted, print_json};
 use super::block_on;
 use super::chain;
 use super::rows;
@@ -225,11 +225,11 @@ fn print_seen(out: &mut dyn Write, seen: &Seen, span: Duration, price: Option<&P
     let minutes = span.as_secs_f64() / 60.0;
     writeln!(
         out,
-        "{} events of {} sessions, {:.1} a minute; {} errors",
-        stats.events,
-        stats.sessions,
+        "{} of {}, {:.1} a minute; {}",
+        counted(stats.events, "event"),
+        counted(stats.sessions, "session"),
         stats.events as f64 / minutes,
-        stats.errors.values().sum::<usize>()
+        counted(stats.errors.values().sum(), "error")
     )?;
     if *dropped > 0 {
         writeln!(out, "{dropped} earlier events are not counted: there are too many to keep")?;
@@ -249,8 +249,10 @@ fn print_seen(out: &mut dyn Write, seen: &Seen, span: Duration, price: Option<&P
 fn print_running(out: &mut dyn Write, stats: &RunningStats, price: Option<&Price>) -> Result<()> {
     writeln!(
         out,
-        "{} sessions, of {} so far; {} requests are served now",
-        stats.sessions, stats.sessions_so_far, stats.running
+        "{}, of {} so far; requests served now: {}",
+        counted(stats.sessions as usize, "session"),
+        stats.sessions_so_far,
+        stats.running
     )?;
     for (upstream, is_up) in &stats.upstreams {
         line(out, format_args!("  {upstream}: {}", if *is_up { "up" } else { "down" }))?;
@@ -295,8 +297,8 @@ fn spared(out: &mut dyn Write, savings: &Savings, price: Option<&Price>) -> Resu
         ("searches and the rest", 0, spent.other),
         ("all", savings.without(), savings.with()),
     ];
-    let sessions = if savings.sessions == 1 { "session" } else { "sessions" };
-    writeln!(out, "\n{:>14}  {:>14}  tokens of {} {sessions}", "without", "with", savings.sessions)?;
+    let sessions = counted(savings.sessions as usize, "session");
+    writeln!(out, "\n{:>14}  {:>14}  tokens of {sessions}", "without", "with")?;
     for (what, without, with) in rows {
         writeln!(out, "{:>14}  {:>14}  {what}", grouped(without), grouped(with))?;
     }
@@ -306,7 +308,8 @@ fn spared(out: &mut dyn Write, savings: &Savings, price: Option<&Price>) -> Resu
 
 fn print(out: &mut dyn Write, stats: &EventStats, price: Option<&Price>) -> Result<()> {
     let (first, last) = (stats.first.as_deref().unwrap_or("-"), stats.last.as_deref().unwrap_or("-"));
-    line(out, format_args!("{} events of {} sessions, {first} to {last}", stats.events, stats.sessions))?;
+    let (events, sessions) = (counted(stats.events, "event"), counted(stats.sessions, "session"));
+    line(out, format_args!("{events} of {sessions}, {first} to {last}"))?;
     if let Some(savings) = &stats.savings {
         spared(out, savings, price)?;
     }
@@ -334,7 +337,8 @@ fn errors(out: &mut dyn Write, errors: &BTreeMap<String, impl Display>) -> Resul
 /// What was no event, where there was something.
 pub(super) fn bad_lines(out: &mut dyn Write, bad: &BadLines) -> Result<()> {
     if bad.count > 0 {
-        writeln!(out, "\n{} lines are not events", bad.count)?;
+        let are = if bad.count == 1 { "is no event" } else { "are no events" };
+        writeln!(out, "\n{} {are}", counted(bad.count, "line"))?;
         for bad in &bad.first {
             line(out, format_args!("  line {}: {}", bad.line, bad.reason))?;
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::watch::{json_line, watch_gateway, written};
 use super::{block_on, running};
 use crate::cli::terminal::{line, shown};
-use crate::cli::{Format, Outcome, print_json};
+use crate::cli::{Format, Outcome, counted, print_json};
 
 /// Ask a running gateway whether it is ready
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,9 @@ fn print(out: &mut dyn Write, health: &Health) -> Result<()> {
     for Upstream { name, tools, resources, prompts, circuit, fault } in upstreams {
         let what = match fault {
             Some(fault) => fault.clone(),
-            None => format!("{tools} tools, {resources} resources, {prompts} prompts"),
+            None => [(tools, "tool"), (resources, "resource"), (prompts, "prompt")]
+                .map(|(count, noun)| counted(*count, noun))
+                .join(", "),
         };
         line(out, format_args!("  {name}  circuit {circuit}  {what}"))?;
     }

@@ -15,7 +15,7 @@ use zip::write::SimpleFileOptions;
 use super::chain::{self, Values};
 use super::{block_on, running};
 use crate::cli::terminal::line;
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::replace_private_file;
 use contextweaver_gateway::{
     AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Inspection, Window,
@@ -250,7 +250,8 @@ fn archive(files: &[IncidentFile], manifest: &IncidentManifest) -> Result<Vec<u8
 }
 
 fn print(out: &mut dyn Write, path: &Path, manifest: &IncidentManifest) -> Result<()> {
-    line(out, format_args!("{}: {} files, {} values covered", path.display(), manifest.files.len(), manifest.covered))?;
+    let (files, values) = (counted(manifest.files.len(), "file"), counted(manifest.covered as usize, "value"));
+    line(out, format_args!("{}: {files}, {values} covered", path.display()))?;
     for file in &manifest.files {
         line(out, format_args!("{:>11}  {}: {}", grouped(file.bytes as u64), file.name, file.about))?;
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{block_on, refuse_existing};
-use crate::cli::{Outcome, note};
+use crate::cli::{Outcome, counted, note};
 use contextweaver_gateway::{Recorder, Times, record};
 
 /// Record the messages between a client and a server
@@ -44,6 +44,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let file = options.open(&args.out).with_context(place)?;
     let times = if args.without_times { Times::LeftOut } else { Times::Kept };
     let report = block_on(async { record(&args.command, Recorder::new(file, times)).await.with_context(place) })?;
-    note(&format!("{}: {} messages, {} lines passed over", place(), report.messages, report.passed_over));
+    let (messages, lines) =
+        (counted(report.messages as usize, "message"), counted(report.passed_over as usize, "line"));
+    note(&format!("{}: {messages}, {lines} passed over", place()));
     Ok(Outcome::Ok)
 }

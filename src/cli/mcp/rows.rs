@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 
 use super::events::bad_lines;
+use crate::cli::counted;
 use crate::cli::terminal::shown;
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows, grouped};
@@ -20,7 +21,7 @@ const TO_THE_SECOND: usize = "2026-11-22T12:00:00".len();
 
 /// The sessions, and what was left out.
 pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()> {
-    let shown_sessions = counted(sessions.items.len() as u64, "session");
+    let shown_sessions = counted(sessions.items.len(), "session");
     match (sessions.left_out, sessions.calls_left_out) {
         (Some(0), _) => writeln!(out, "{shown_sessions}")?,
         (left_out, calls) => writeln!(
@@ -30,7 +31,7 @@ pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()
                 || "more than a million others".to_owned(),
                 |others| format!("{} others", grouped(others))
             ),
-            counted(calls, "call")
+            counted(calls as usize, "call")
         )?,
     }
     let titles = ["last call", "session", "caller", "calls", "failed", "definitions", "results", "the rest", "net"];
@@ -60,7 +61,7 @@ pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()
 
 /// The calls, and what was left out.
 pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
-    let shown_calls = counted(calls.items.len() as u64, "call");
+    let shown_calls = counted(calls.items.len(), "call");
     match calls.left_out {
         0 => writeln!(out, "{shown_calls}")?,
         left_out => writeln!(out, "the last {shown_calls}; {} before them left out, see --limit", grouped(left_out))?,
@@ -124,10 +125,6 @@ fn digits(session: &str) -> String {
 fn signed(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))
-}
-
-fn counted(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// Rows below their titles; nothing where there are none.
@@ -195,7 +192,7 @@ mod tests {
         2026-11-22T12:00:05  bbbbbbbb  ci                 4       0       12,307   90,756      -461  102,602  EUR 0.31
         2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –
 
-        1 lines are not events
+        1 line is no event
           line 9: it is not finished: EOF while parsing a value at line 1 column 8
         ");
         insta::assert_snapshot!(shown_sessions(events(), 1, None), @r"
@@ -204,7 +201,7 @@ mod tests {
         last call            session   caller         calls  failed  definitions  results  the rest     net
         2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102  12,205
 
-        1 lines are not events
+        1 line is no event
           line 9: it is not finished: EOF while parsing a value at line 1 column 8
         ");
         assert_eq!(shown_sessions(String::new(), 20, None), "0 sessions\n");
@@ -224,7 +221,7 @@ mod tests {
         2026-11-22T12:00:02  tool_browse                       allow          –      400    -400  2.250  OK
         2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
 
-        1 lines are not events
+        1 line is no event
           line 9: it is not finished: EOF while parsing a value at line 1 column 8
         ");
         insta::assert_snapshot!(shown_calls(&events(), 2), @r"
@@ -234,7 +231,7 @@ mod tests {
         2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –       67    -67  7.250  OK, a dry run
         2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
 
-        1 lines are not events
+        1 line is no event
           line 9: it is not finished: EOF while parsing a value at line 1 column 8
         ");
         assert_eq!(shown_calls("", 20), "0 calls\n");
