@@ -3,13 +3,13 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use super::outside;
 use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall};
-use contextweaver_context::store::{EpisodicStore, FactStore, Session, StoreError, Stores};
+use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
 
@@ -31,7 +31,13 @@ impl SessionSource {
 pub(super) fn load(path: &Path) -> Result<Session> {
     match is_database(path) {
         true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
-        false => Ok(Session::load(path)?),
+        false => Session::load(path).map_err(|error| match error {
+            SessionError::Foreign { .. } => anyhow!(
+                "{error}; a conversation becomes one by `contextweaver ingest --events {} --out NAME.session`",
+                path.display()
+            ),
+            error => error.into(),
+        }),
     }
 }
 

@@ -299,6 +299,34 @@ fn the_account_of_a_session_can_be_read_and_checked() {
 }
 
 #[test]
+fn a_conversation_is_no_session_and_a_session_no_conversation() {
+    let files = ingested(&lines());
+    let asked: [&[&str]; 7] = [
+        &["replay", "--session", "events.json"],
+        &["stats", "--session", "events.json"],
+        &["handoff", "--session", "events.json"],
+        &["budget-check", "--max-tokens", "9", "--session", "events.json"],
+        &["inspect", "--session", "events.json"],
+        &["view", "--session", "events.json", "artifact:result:tr1", "head"],
+        &["consolidate", "events.json", "--out", "memory.json"],
+    ];
+    for arguments in asked {
+        let run = files.run(arguments);
+        let remedy = "`contextweaver ingest --events events.json --out NAME.session`";
+        assert!(run.code == 2 && run.stderr.contains(remedy), "{arguments:?}: {}", run.shown());
+    }
+    let asked: [&[&str]; 2] = [
+        &["ingest", "--events", "it.session", "--out", "again.session"],
+        &["export", "--events", "it.session", "--to", "openai"],
+    ];
+    for arguments in asked {
+        let run = files.run(arguments);
+        let told = "this is a session already; read it with --session, as in `contextweaver replay --session FILE`";
+        assert!(run.code == 2 && run.stderr.contains(told), "{arguments:?}: {}", run.shown());
+    }
+}
+
+#[test]
 fn every_format_is_ingested() {
     let arguments = r#"{"job": "nightly"}"#;
     let text = serde_json::json!(log()).to_string();
@@ -627,10 +655,10 @@ fn a_damaged_session_is_refused_by_place() {
     error: it.session: event 5: the id `u1` is that of event 2 already; ids must be unique
 
     exit 2
-    error: it.session: not a session: EOF while parsing a value at line 1 column 0
+    error: it.session: not a session: no member `format` says `contextweaver session`; a conversation becomes one by `contextweaver ingest --events it.session --out NAME.session`
 
     exit 2
-    error: it.session: not a session: missing field `format` at line 1 column 2
+    error: it.session: not a session: no member `format` says `contextweaver session`; a conversation becomes one by `contextweaver ingest --events it.session --out NAME.session`
     ");
     files.write("it.session", &good);
     insta::assert_snapshot!(session(&files, &["view", "artifact:nothing", "head"]).shown(), @r"

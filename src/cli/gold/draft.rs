@@ -17,8 +17,8 @@ use contextweaver_core::catalog::{LoadOptions, load};
 /// The arguments of `gold draft`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions are conversations of any format that `ingest` knows, recorded sessions, and files of `mcp
-record`. Secrets, addresses and long numbers are replaced. Every line is marked `\"draft\": true`, and
+Sessions are conversations of any format that `ingest` knows, session files that it wrote, recorded
+sessions, and files of `mcp record`. Secrets, addresses and long numbers are replaced. Every line is marked `\"draft\": true`, and
 nothing is measured with a file that holds such a line: make each query what a user would say,
 correct the tools, and remove the mark.
 
@@ -26,7 +26,7 @@ Examples:
   contextweaver gold draft --catalog tools.json --out queries.jsonl
   contextweaver gold draft --catalog tools.json --session monday.json --out queries.jsonl")]
 pub(in crate::cli) struct DraftArgs {
-    /// A recorded session or conversation; may be repeated
+    /// A session, recorded session or conversation; may be repeated
     #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
     session: Vec<PathBuf>,
     /// Catalog file or folder, whose names the drafts use; tools that no session called get a draft from their definition

@@ -6,6 +6,7 @@
 //! replaced; a name of a person or a company is not recognised, which is another reason to read each line.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -14,8 +15,8 @@ use serde_json::Value;
 
 use super::collection::{Names, full_handle, handles};
 use contextweaver_context::adapters::{AdapterError, recognise};
-use contextweaver_context::event::ItemKind;
-use contextweaver_context::store::redact;
+use contextweaver_context::event::{ContextItem, ItemKind};
+use contextweaver_context::store::{Session, redact};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 
 /// The longest text of a draft, in characters.
@@ -49,7 +50,7 @@ pub struct Requests(Vec<(String, Vec<String>)>);
 
 impl Requests {
     /// Adds the requests of a conversation that led to calls. A file of `mcp record` holds calls and no requests: there,
-    /// every call is one. `prefix` is for the ids of events.
+    /// every call is one. A session file is read as the conversation in it. `prefix` is for the ids of events.
     ///
     /// # Errors
     /// When the bytes are no conversation of a known format.
@@ -58,12 +59,15 @@ impl Requests {
             self.0.extend(calls.into_iter().map(|(tool, arguments)| (said_by(&tool, &arguments), vec![tool])));
             return Ok(());
         }
-        let (_, conversation) = recognise(bytes, prefix)?;
-        for event in conversation.events {
-            match event.item.kind {
-                ItemKind::UserTurn => self.0.push((event.item.text, Vec::new())),
+        let items: Vec<ContextItem> = match Session::parse(bytes, Path::new(prefix)) {
+            Ok(session) => session.transcript.items().to_vec(),
+            Err(_) => recognise(bytes, prefix)?.1.events.into_iter().map(|event| event.item).collect(),
+        };
+        for item in items {
+            match item.kind {
+                ItemKind::UserTurn => self.0.push((item.text, Vec::new())),
                 ItemKind::ToolCall => {
-                    let name = event.item.metadata.get("function_name").and_then(Value::as_str);
+                    let name = item.metadata.get("function_name").and_then(Value::as_str);
                     if let (Some((_, called)), Some(name)) = (self.0.last_mut(), name) {
                         called.push(name.to_owned());
                     }
@@ -222,6 +226,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use contextweaver_context::event::Transcript;
 
     fn catalog() -> Catalog {
         let tools = json!([
@@ -266,6 +271,18 @@ mod tests {
         assert_eq!(drafts.unknown.into_iter().collect::<Vec<_>>(), ["shell.run"]);
         assert_eq!(requests.drafts(None).drafts[0].relevant, ["git:git_log", "shell:run"]);
         assert!(requests.add(b"neither", "s").is_err());
+
+        // A session file gives what its conversation gives.
+        let items = recognise(chat.to_string().as_bytes(), "s").unwrap().1.events.into_iter().map(|event| event.item);
+        let session = Session { transcript: Transcript::new(items.collect()).unwrap(), ..Session::default() };
+        let mut file = Vec::new();
+        session.write(&mut file).unwrap();
+        let drafted = [chat.to_string().into_bytes(), file].map(|bytes| {
+            let mut requests = Requests::default();
+            requests.add(&bytes, "s").unwrap();
+            requests.drafts(None).to_jsonl()
+        });
+        assert!(drafted[0] == drafted[1] && drafted[0].contains("mail the report"), "{drafted:?}");
 
         let definitions = Requests::default().drafts(Some(&catalog()));
         let queries: Vec<&str> = definitions.drafts.iter().map(|draft| draft.query.as_str()).collect();

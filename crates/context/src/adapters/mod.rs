@@ -48,7 +48,7 @@ pub use openai::{from_openai_chat, to_openai_chat};
 pub use otel::{from_otel, to_otel};
 pub use output::{Recognised, recognise_output};
 pub use pydantic_ai::{from_pydantic_ai, to_pydantic_ai};
-pub use recognise::{Format, MAX_LINE_BYTES, recognise};
+pub use recognise::{Format, MAX_LINE_BYTES, SESSION_FILE, recognise};
 pub use recorded::{from_recorded, to_recorded};
 pub use responses::{from_openai_responses, to_openai_responses};
 pub use session_json::{from_session_json, to_session_json};

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, MemoryEpisodes, MemoryFacts, StoreError, Stores,
 };
-use crate::adapters::Conversation;
+use crate::adapters::{Conversation, SESSION_FILE};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Transcript, TranscriptError};
 use contextweaver_core::files::{WriteError, replace_file_with};
 
@@ -61,7 +61,15 @@ pub enum SessionError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file is not the JSON of a session.
+    /// The file is of another kind.
+    #[error("{}: not a session: {reason}", path.display())]
+    Foreign {
+        /// The path of the file.
+        path: PathBuf,
+        /// What tells that it is none.
+        reason: String,
+    },
+    /// The file is a session, and its JSON is damaged.
     #[error("{}: not a session: {reason}", path.display())]
     Syntax {
         /// The path of the file.
@@ -172,7 +180,7 @@ struct Head {
 
 impl Session {
     /// The value of the member `format` of a session file, by which it is recognised.
-    pub const FORMAT: &str = "contextweaver session";
+    pub const FORMAT: &str = SESSION_FILE;
 
     /// Reads a session from a file.
     ///
@@ -194,12 +202,16 @@ impl Session {
                 Ok(head) if head.format == Self::FORMAT && head.schema != SCHEMA => {
                     SessionError::Schema { path: path.to_owned(), found: head.schema }
                 }
+                Ok(head) if head.format != Self::FORMAT => foreign(path, &head.format),
+                Err(_) if !is_begun(bytes) => {
+                    let reason = format!("no member `format` says `{}`", Self::FORMAT);
+                    SessionError::Foreign { path: path.to_owned(), reason }
+                }
                 _ => SessionError::Syntax { path: path.to_owned(), reason: error.to_string() },
             }
         })?;
         if wire.format != Self::FORMAT {
-            let reason = format!("its format is `{}`, that of a session is `{}`", wire.format, Self::FORMAT);
-            return Err(SessionError::Syntax { path: path.to_owned(), reason });
+            return Err(foreign(path, &wire.format));
         }
         if wire.schema != SCHEMA {
             return Err(SessionError::Schema { path: path.to_owned(), found: wire.schema });
@@ -303,6 +315,18 @@ impl Session {
         copy_memory((&self.artifacts, &self.facts, &self.episodes), to)?;
         stores.events.append_all(self.transcript.items())
     }
+}
+
+fn foreign(path: &Path, format: &str) -> SessionError {
+    let reason = format!("its format is `{format}`, that of a session is `{SESSION_FILE}`");
+    SessionError::Foreign { path: path.to_owned(), reason }
+}
+
+/// Whether a file that cannot be read begins as [`Session::write`] begins.
+fn is_begun(bytes: &[u8]) -> bool {
+    const LOOKED_AT: usize = 100;
+    let start = bytes.get(..LOOKED_AT).unwrap_or(bytes);
+    memchr::memmem::find(start, format!("\"{SESSION_FILE}\"").as_bytes()).is_some()
 }
 
 /// What a conversation has besides its events.
@@ -506,6 +530,7 @@ mod tests {
             ("\"id\":\"tc1\"", "\"id\":\"tc2\""),
             ("\"kind\":\"tool_call\"", "\"kind\":\"tool\""),
             ("\n}\n", ""),
+            ("\"format\": \"contextweaver session\"", "\"messages\": []"),
         ];
         let messages: Vec<String> = table.iter().map(|(from, to)| refused(from, to)).collect();
         insta::assert_snapshot!(messages.join("\n"), @r"
@@ -521,6 +546,7 @@ mod tests {
         s.json: event 2 (`r1`): its parent `tc1` is not in the log
         s.json: not a session: unknown variant `tool`, expected one of `user_turn`, `agent_msg`, `tool_call`, `tool_result`, `doc_snippet`, `retrieved_doc`, `memory_fact`, `plan_state`, `policy` at line 6 column 25
         s.json: not a session: EOF while parsing an object at line 26 column 1
+        s.json: not a session: no member `format` says `contextweaver session`
         ");
     }
 
