@@ -8,9 +8,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use contextweaver_bench::report::number::count;
+use contextweaver_core::catalog::CatalogError;
 
 mod bench;
 mod budget_check;
@@ -160,6 +161,7 @@ enum Command {
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let mut command = help::command();
     let matches = command.try_get_matches_from_mut(arguments);
+    let knows_lenient = matches.as_ref().is_ok_and(knows_lenient);
     let parsed = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let cli = match parsed.map_err(|error| error.format(&mut command)) {
         Ok(cli) => cli,
@@ -175,7 +177,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
             return Ok(Outcome::Ok);
         }
     };
-    match cli.command {
+    let ended = match cli.command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Init(args) => init::run(&args, out),
         Command::Route(args) => route::run(&args, out),
@@ -201,7 +203,24 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Schema(args) => schema::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Completions(args) => completions::run(&args, &mut command, out),
+    };
+    ended.map_err(|error| if knows_lenient { error } else { without_lenient(error) })
+}
+
+/// Whether the command that was given has the flag `--lenient`.
+fn knows_lenient(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, matches)) => knows_lenient(matches),
+        None => matches.try_contains_id("lenient").is_ok(),
     }
+}
+
+/// The error without the advice to use a flag that the command does not have.
+fn without_lenient(mut error: anyhow::Error) -> anyhow::Error {
+    if let Some(CatalogError::Parse { fault, .. }) = error.downcast_mut() {
+        fault.can_be_left_out = false;
+    }
+    error
 }
 
 /// Whether an error means that the reader of our output has gone.

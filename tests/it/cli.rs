@@ -521,6 +521,27 @@ fn bad_input_names_the_place_and_the_way_out() {
 }
 
 #[test]
+fn only_commands_with_the_flag_say_that_it_helps() {
+    let files = Files::new();
+    files.write("broken.json", r#"{"tools": [{"description": "x"}]}"#);
+    files.write("q.jsonl", "{\"id\": \"1\", \"query\": \"a\", \"relevant\": []}\n");
+    let table: [(&[&str], bool); 7] = [
+        (&["route", "--catalog", "broken.json", "a letter"], true),
+        (&["catalog", "lint", "broken.json"], true),
+        (&["bench", "eval", "--catalog", "broken.json", "--queries", "q.jsonl"], true),
+        (&["init", "--tools", "broken.json", "--out", "w"], false),
+        (&["gold", "draft", "--catalog", "broken.json"], false),
+        (&["bench", "init", "--catalog", "broken.json", "w"], false),
+        (&["feedback", "add", "--log", "f.jsonl", "--catalog", "broken.json", "--tool", "x", "a letter"], false),
+    ];
+    for (arguments, has_flag) in table {
+        let run = files.run(arguments);
+        assert!(run.code == 2 && run.stderr.contains("`name` is missing or empty"), "{arguments:?}: {}", run.shown());
+        assert_eq!(run.stderr.contains("--lenient"), has_flag, "{arguments:?}: {}", run.shown());
+    }
+}
+
+#[test]
 fn every_command_has_help_with_an_example() {
     let commands: [&[&str]; 36] = [
         &[],
