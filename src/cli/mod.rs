@@ -85,7 +85,7 @@ pub(crate) enum Format {
     version,
     styles = help::STYLES,
     about = "Routes queries to the right tools, compiles prompts within exact budgets, and measures how well that works",
-    after_help = "Start here:\n  contextweaver demo\n  contextweaver init\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
+    after_help = "Start here:\n  contextweaver demo\n  contextweaver init\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench eval --catalog tools.json --queries queries.jsonl\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
 )]
 #[command(arg_required_else_help = true)]
 struct Cli {

@@ -631,6 +631,8 @@ fn every_command() -> Vec<Vec<String>> {
 fn help_fits_a_narrow_terminal() {
     let commands = every_command();
     assert!(commands.len() > 50, "{commands:?}");
+    // Each command stands in a group.
+    assert!(!run_in(&checkout(), &["--help"]).stdout.contains("Others:"));
     let mut wide = String::new();
     for words in &commands {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"));
