@@ -444,7 +444,16 @@ mod tests {
                 "{\"id\":\"1\",\"query\":\"a\",\"relevant\":[],\"answer\":1}",
                 "q.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category`, `draft` at column 44",
             ),
-            ("{\"id\":\"1\"", "q.jsonl:1: EOF while parsing an object at column 9"),
+            ("{\"id\":\"1\"", "q.jsonl:1: the JSON object does not end on this line; write one JSON object a line"),
+            (
+                "{\n  \"id\": \"1\"\n}",
+                "q.jsonl:1: the JSON object does not end on this line; write one JSON object a line",
+            ),
+            ("[]", "q.jsonl:1: it begins a JSON array; write one JSON object a line, without an array around them"),
+            (
+                "[{\"id\":\"1\"}]",
+                "q.jsonl:1: it begins a JSON array; write one JSON object a line, without an array around them",
+            ),
             (
                 r#"{"id":"1","query":"a","relevant":["send"],"draft":true}"#,
                 "q.jsonl:1: query `1`: it is a draft that nobody has reviewed: make `query` what a user would say and `relevant` the tools that answer it, then remove `\"draft\": true`",

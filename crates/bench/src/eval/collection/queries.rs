@@ -112,7 +112,7 @@ fn lines(source: Source) -> Result<Vec<(usize, Line)>, CollectionError> {
         if text.trim().is_empty() {
             continue;
         }
-        let wire: Line = serde_json::from_str(text).map_err(|error| refuse("", one_line(&error)))?;
+        let wire: Line = serde_json::from_str(text).map_err(|error| refuse("", no_query(text, &error)))?;
         if wire.id.trim().is_empty() {
             return Err(refuse("", "the id is empty".to_owned()));
         }
@@ -132,6 +132,15 @@ fn lines(source: Source) -> Result<Vec<(usize, Line)>, CollectionError> {
 
 fn refusal(source: Source, line: usize, id: &str, reason: String) -> CollectionError {
     CollectionError::Query { path: source.path.to_owned(), line, id: id.to_owned(), reason }
+}
+
+/// Why a line is no query. A file in another form is told by its first line.
+fn no_query(text: &str, error: &serde_json::Error) -> String {
+    match text.trim_start().starts_with('[') {
+        true => "it begins a JSON array; write one JSON object a line, without an array around them".to_owned(),
+        false if error.is_eof() => "the JSON object does not end on this line; write one JSON object a line".to_owned(),
+        false => one_line(error),
+    }
 }
 
 /// The message of a JSON error without its own line number, which is always 1 here.
