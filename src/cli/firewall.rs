@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Format, Outcome, note, print_json};
+use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::adapters::{Recognised, recognise_output};
 use contextweaver_context::event::{ContextItem, ItemKind, ToolOutput};
 use contextweaver_context::store::MemoryArtifacts;
@@ -64,6 +64,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Json => print_json(out, "firewall", &envelope)?,
         Format::Text => {
             write!(out, "{}", envelope.summary)?;
+            if envelope.summary.is_empty() {
+                note(&format!("nothing fits into {}; raise --tokens", counted(config.summary_tokens, "token")));
+            }
             // Exactly the summary goes to a file or pipe; a person gets a line break after it.
             if io::stdout().is_terminal() {
                 note("");

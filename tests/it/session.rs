@@ -684,6 +684,32 @@ fn a_damaged_session_is_refused_by_place() {
 }
 
 #[test]
+fn an_empty_prompt_says_what_to_raise() {
+    let files = ingested(&lines());
+    files.write("access.log", log());
+    let shown = [
+        session(&files, &["replay", "--budget", "1"]).shown(),
+        session(&files, &["replay", "--budget", "0"]).shown(),
+        files.run(&["firewall", "--tokens", "1", "access.log"]).shown(),
+    ];
+    let secret = ingested(r#"{"type": "user_turn", "id": "u1", "text": "x", "sensitivity": "restricted"}"#);
+    let shown = shown.into_iter().chain([session(&secret, &["replay"]).shown()]).collect::<Vec<_>>();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    exit 0
+    nothing fits into 1 token; raise --budget
+
+    exit 0
+    nothing fits into 0 tokens; raise --budget
+
+    exit 0
+    nothing fits into 1 token; raise --tokens
+
+    exit 0
+    the prompt is empty: `contextweaver stats` says what is left out, and why
+    ");
+}
+
+#[test]
 fn an_output_that_cannot_be_written_leaves_what_was_there() {
     let files = ingested(&lines());
     let before = std::fs::read_to_string(files.path("it.session")).unwrap();
