@@ -52,13 +52,75 @@ const ROUTE: [(&str, &[&str]); 3] = [
 
 /// The whole command line, with its commands in groups.
 pub(super) fn command() -> Command {
-    let command = Cli::command();
+    let command = laid_out(Cli::command());
     let list = list(&command);
     let header = STYLES.get_header();
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{header}Commands:{header:#}\n{list}\n\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
     ))
+}
+
+/// The command and all below it, with the text behind their options laid out.
+fn laid_out(command: Command) -> Command {
+    let command = match command.get_after_help().map(|text| layout(&text.to_string())) {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    command.mut_subcommands(laid_out)
+}
+
+/// Each paragraph as one line, which the width of the terminal breaks, and examples in lines that it does not break.
+fn layout(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match lines.last_mut() {
+            _ if line.starts_with(' ') => lines.extend(folded(line)),
+            Some(last) if !line.is_empty() && !last.is_empty() && !last.starts_with(' ') => {
+                last.push(' ');
+                last.push_str(line);
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// An example in lines that can be pasted together, broken before a flag, an argument in quotes or a redirection.
+fn folded(line: &str) -> Vec<String> {
+    const COLUMNS: usize = 78;
+    if line.chars().count() <= COLUMNS || !line.contains("contextweaver ") {
+        return vec![line.to_owned()];
+    }
+    let mut parts: Vec<String> = Vec::new();
+    let (mut is_quoted, mut is_value) = (false, false);
+    for word in line.split(' ') {
+        let begins = word.starts_with(['-', '>']) || (word.starts_with(['"', '\'']) && !is_value);
+        match parts.last_mut() {
+            Some(part) if is_quoted || !begins => {
+                part.push(' ');
+                part.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+        is_quoted ^= word.matches(['"', '\'']).count() % 2 == 1;
+        is_value = word.starts_with('-');
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + part.chars().count() + " ".len() + " \\".len() <= COLUMNS => {
+                last.push(' ');
+                last.push_str(&part);
+            }
+            Some(last) => {
+                last.push_str(" \\");
+                lines.push(format!("    {part}"));
+            }
+            None => lines.push(part),
+        }
+    }
+    lines
 }
 
 fn list(command: &Command) -> String {
@@ -100,5 +162,41 @@ pub(super) fn under_heading(flag: Arg) -> Arg {
     match heading {
         Some((heading, _)) => flag.help_heading(*heading),
         None => flag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_whole_and_examples_are_folded() {
+        insta::assert_snapshot!(layout("\
+One sentence,
+and its end.
+
+Examples:
+  contextweaver short
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --choose 'model=python3 chooser.py' \\
+    --record answers.jsonl
+  contextweaver feedback add --log feedback.jsonl --catalog tools.json --tool \"pager:get\" \"who is on call - now\"
+  contextweaver completions bash > ~/.local/share/bash-completion/completions/contextweaver
+
+Exit codes: 0 good,
+1 bad."), @r#"
+        One sentence, and its end.
+
+        Examples:
+          contextweaver short
+          contextweaver bench eval --catalog tools.json --queries queries.jsonl \
+            --choose 'model=python3 chooser.py' \
+            --record answers.jsonl
+          contextweaver feedback add --log feedback.jsonl --catalog tools.json \
+            --tool "pager:get" "who is on call - now"
+          contextweaver completions bash \
+            > ~/.local/share/bash-completion/completions/contextweaver
+
+        Exit codes: 0 good, 1 bad.
+        "#);
     }
 }

@@ -642,6 +642,13 @@ fn help_fits_a_narrow_terminal() {
         for line in text.lines().filter(|line| line.chars().count() > 80 && !line.starts_with("Usage:")) {
             wide.push_str(&format!("{}: {line}\n", words.join(" ")));
         }
+        // A wide terminal shows what a narrow one would have to break.
+        let output = command.env("COLUMNS", "300").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let examples = text.split_once("\nExample").or(text.split_once("\nStart here")).map_or("", |(_, after)| after);
+        for line in examples.lines().filter(|line| line.starts_with(' ') && line.chars().count() > 78) {
+            wide.push_str(&format!("{}: {line}\n", words.join(" ")));
+        }
     }
     assert!(wide.is_empty(), "{wide}");
 }

@@ -36,12 +36,16 @@ use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
 BASE and HEAD are each one of
-  a results file      scorecard/results/default.json, the results.json of a workspace, or what `bench eval --format json` wrote
+  a results file      scorecard/results/default.json, the results.json of a
+                      workspace, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
-  an engine           default, lexical, bm25 …, or a program of scenarios/engines.toml, of which the recorded results are read
-  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
+  an engine           default, lexical, bm25 …, or a program of
+                      scenarios/engines.toml, of which recorded results are read
+  a configuration     a TOML file of the router; two of the context engine are
+                      compared scenario by scenario
   a run file          TREC or tab-separated, with --catalog and --queries
-  a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
+  a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a
+                      score for each item
 
 A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
 Without one, a file of `bench eval` or of a workspace gives the engine that the other side names. A log of lm-eval with

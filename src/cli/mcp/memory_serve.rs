@@ -19,7 +19,8 @@ use contextweaver_gateway::{
 #[command(after_help = "\
 Tools: search; with --store also list, remember, record and forget. What is kept is bounded, on one line, and without
 secrets. Standard output carries the protocol alone. A gateway serves it among its servers:
-  upstreams: {memory: {command: contextweaver, args: [mcp, memory-serve, --store, memory.db]}}
+  upstreams:
+    memory: {command: contextweaver, args: [mcp, memory-serve, --store, memory.db]}
 
 Examples:
   contextweaver mcp memory-serve --store memory.db

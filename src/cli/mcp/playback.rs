@@ -15,7 +15,8 @@ use contextweaver_gateway::{Replay, serve_replay};
 #[command(after_help = "\
 A request gets the answer that the recording has for the same method and parameters, at once; what is not in the recording
 is refused. In a gateway's configuration it stands for the server:
-  upstreams: {git: {command: contextweaver, args: [mcp, replay, session.ndjson]}}
+  upstreams:
+    git: {command: contextweaver, args: [mcp, playback, session.ndjson]}
 
 Example:
   contextweaver mcp playback session.ndjson")]
