@@ -236,7 +236,7 @@ fn events_are_counted() {
             1  ARGS_INVALID
 
     1 line is no event
-      line 3: expected ident at line 1 column 2
+      line 3: expected ident at column 2
     ");
     let counted = [
         event("catalog.loaded", true, "\"definition_tokens\":13102,\"surface_tokens\":795"),
@@ -372,10 +372,8 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     exit 0
     0 sessions
 
-    exit 0
-    0 sessions
-
-    4 lines are not events
+    exit 2
+    error: session.ndjson: no line is an event (line 1: REASON); name the file that `diagnostics` of the configuration names
 
     exit 2
     error: none.jsonl
@@ -387,10 +385,8 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     exit 0
     0 calls
 
-    exit 0
-    0 calls
-
-    4 lines are not events
+    exit 2
+    error: session.ndjson: no line is an event (line 1: REASON); name the file that `diagnostics` of the configuration names
 
     exit 2
     error: none.jsonl
@@ -442,6 +438,10 @@ fn an_audit_log_is_checked_and_filtered() {
     insta::assert_snapshot!(files.run(&["mcp", "audit", "show", "audit.jsonl", "--decision", "refuse"]).shown(), @r"
     exit 0
     4 2026-11-25T12:00:00 decided refuse POLICY_DENIED for me\u{1b}[2J by policy policy.rules[0]
+    ");
+    insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "audit.jsonl"]).shown(), @r"
+    exit 2
+    error: audit.jsonl: this is an audit log; show it with `contextweaver mcp audit show audit.jsonl`
     ");
     files.write("audit.jsonl", text.replace("\"ms\":1.5", "\"ms\":2.5"));
     let found = files.run(&["mcp", "audit", "verify", "audit.jsonl"]).shown();

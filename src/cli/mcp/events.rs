@@ -23,8 +23,8 @@ use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::text::Price;
 use contextweaver_gateway::{
-    BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings, Seen, SessionRows,
-    Tally, Window, grouped,
+    AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
+    Seen, SessionRows, Tally, Window, grouped,
 };
 
 /// Say what a gateway did: tokens spared, success, durations, errors
@@ -144,6 +144,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     match (args.by, args.format) {
         (None, format) => {
             let stats = EventStats::read(file, &window).with_context(place)?;
+            refuse_foreign(&path, &stats.bad)?;
             match format {
                 Format::Json => print_json(out, "mcp events", &stats)?,
                 Format::Text => print(out, &stats, price.as_ref())?,
@@ -151,6 +152,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         (Some(By::Session), format) => {
             let sessions = SessionRows::read(file, limit, &window, price.as_ref()).with_context(place)?;
+            refuse_foreign(&path, &sessions.bad)?;
             match format {
                 Format::Json => print_json(out, "mcp stats session", &sessions)?,
                 Format::Text => rows::sessions(out, &sessions)?,
@@ -158,6 +160,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         (Some(By::Call), format) => {
             let calls = CallRows::read(file, limit, &window).with_context(place)?;
+            refuse_foreign(&path, &calls.bad)?;
             match format {
                 Format::Json => print_json(out, "mcp stats call", &calls)?,
                 Format::Text => rows::calls(out, &calls)?,
@@ -286,6 +289,24 @@ fn open(path: &Path, twice: bool) -> Result<BufReader<File>> {
         bail!("{}: sessions are read from a file on a disk, since it is read twice; save this to one", path.display());
     }
     Ok(BufReader::new(File::open(path).with_context(place)?))
+}
+
+/// Refuses a file with `bad` lines and without any event. A stream cannot be read again.
+fn refuse_foreign(path: &Path, bad: &BadLines) -> Result<()> {
+    let place = || path.display().to_string();
+    let Some(first) = bad.first.first().filter(|_| path.is_file()) else { return Ok(()) };
+    if EventStats::read(open(path, false)?, &Window::all()).with_context(place)?.events > 0 {
+        return Ok(());
+    }
+    if AuditCheck::read(open(path, false)?, None).with_context(place)?.lines > 0 {
+        bail!("{}: this is an audit log; show it with `contextweaver mcp audit show {}`", place(), place());
+    }
+    let BadLine { line, reason } = first;
+    bail!(
+        "{}: no line is an event (line {line}: {}); name the file that `diagnostics` of the configuration names",
+        place(),
+        shown(reason)
+    )
 }
 
 /// What was spared, part by part.

@@ -193,7 +193,7 @@ mod tests {
         2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –
 
         1 line is no event
-          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+          line 9: it is not finished: EOF while parsing a value at column 8
         ");
         insta::assert_snapshot!(shown_sessions(events(), 1, None), @r"
         the last 1 session; 2 others with 5 calls left out, see --limit
@@ -202,7 +202,7 @@ mod tests {
         2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102  12,205
 
         1 line is no event
-          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+          line 9: it is not finished: EOF while parsing a value at column 8
         ");
         assert_eq!(shown_sessions(String::new(), 20, None), "0 sessions\n");
     }
@@ -222,7 +222,7 @@ mod tests {
         2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
 
         1 line is no event
-          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+          line 9: it is not finished: EOF while parsing a value at column 8
         ");
         insta::assert_snapshot!(shown_calls(&events(), 2), @r"
         the last 2 calls; 5 before them left out, see --limit
@@ -232,7 +232,7 @@ mod tests {
         2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
 
         1 line is no event
-          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+          line 9: it is not finished: EOF while parsing a value at column 8
         ");
         assert_eq!(shown_calls("", 20), "0 calls\n");
     }

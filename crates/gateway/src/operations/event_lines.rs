@@ -19,7 +19,7 @@ const MOST_BAD_LINES: usize = 20;
 pub(super) const LONGEST_LINE: u64 = 256 * 1024;
 
 /// Characters of the reason why a line is no event, at most: it may quote the line.
-const LONGEST_REASON: usize = 500;
+const LONGEST_REASON: usize = 120;
 
 /// A line that is not an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -92,8 +92,17 @@ pub(super) fn read_event(line: &[u8], is_finished: bool) -> Result<Event, String
     match serde_json::from_slice::<Event>(line) {
         Ok(event) if event.version == EVENT_VERSION => Ok(event),
         Ok(event) => Err(format!("version {} is not {EVENT_VERSION}", event.version)),
-        Err(error) if is_finished => Err(error.to_string()),
-        Err(error) => Err(format!("it is not finished: {error}")),
+        Err(error) if is_finished => Err(told(&error)),
+        Err(error) => Err(format!("it is not finished: {}", told(&error))),
+    }
+}
+
+/// The message of a JSON error without its own line number, which is always 1, and without all that would have been right.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string().replace(" at line 1 column ", " at column ");
+    match (text.split_once(", expected one of "), text.rsplit_once(" at column ")) {
+        (Some((wrong, _)), Some((_, column))) => format!("{wrong} at column {column}"),
+        _ => text,
     }
 }
 
@@ -173,21 +182,28 @@ mod tests {
                 format!("{EVENT}\n{}", &EVENT[..20]),
                 1,
                 1,
-                "2: it is not finished: EOF while parsing a string at line 1 column 20",
+                "2: it is not finished: EOF while parsing a string at column 20",
             ),
             (
                 "a torn line that another follows",
                 format!("{}\n{EVENT}\n", &EVENT[..20]),
                 1,
                 1,
-                "1: EOF while parsing a string at line 1 column 20",
+                "1: EOF while parsing a string at column 20",
             ),
-            ("a line of a log", format!("INFO start\n{EVENT}\n"), 1, 1, "1: expected value at line 1 column 1"),
-            ("another object", format!("{{\"a\":1}}\n{EVENT}\n"), 1, 1, "1: missing field `event` at line 1 column 7"),
+            ("a line of a log", format!("INFO start\n{EVENT}\n"), 1, 1, "1: expected value at column 1"),
+            ("another object", format!("{{\"a\":1}}\n{EVENT}\n"), 1, 1, "1: missing field `event` at column 7"),
+            (
+                "a field that no event has",
+                format!("{{\"seq\":1}}\n{EVENT}\n"),
+                1,
+                1,
+                "1: unknown field `seq` at column 6",
+            ),
             ("another version", EVENT.replace("\"version\":1", "\"version\":2"), 0, 1, "1: version 2 is not 1"),
             ("what no event is as long as", format!("{long}\n{EVENT}\n"), 1, 1, "1: it is longer than 262144 bytes"),
-            ("an end of that length", exact, 0, 1, "1: it is not finished: expected value at line 1 column 1"),
-            ("a foreign file", many, 0, 30, "1: expected ident at line 1 column 2"),
+            ("an end of that length", exact, 0, 1, "1: it is not finished: expected value at column 1"),
+            ("a foreign file", many, 0, 30, "1: expected ident at column 2"),
         ];
         for (what, text, events, bad, first) in cases {
             let mut lines = EventLines::of(text.as_bytes(), &Window::all());
