@@ -50,8 +50,14 @@ fn wrong_requests_name_what_is_wrong() {
     let table = [
         ("/v1/route", json!({"query": "x"}), 400, "`catalog` is missing"),
         ("/v1/route", json!({"query": "x", "catalog": {"tools": 7}}), 422, "`catalog`"),
-        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 0}), 400, "whole number"),
-        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 1.5}), 400, "whole number"),
+        (
+            "/v1/route",
+            json!({"query": "x", "catalog": tools, "top_k": 0}),
+            400,
+            "`top_k`: expected a whole number from 1 to",
+        ),
+        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 1.5}), 400, "`top_k`: expected a whole number"),
+        ("/v1/route", json!({"top_k": 1e20, "query": "a:b", "catalog": tools}), 400, "to 9007199254740991 at line 1"),
         ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": null}), 400, "null"),
         ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
         ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),

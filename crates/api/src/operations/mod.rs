@@ -38,14 +38,31 @@ pub const OPERATIONS: [Operation; 7] = [
 
 /// The request in a body.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    let wrong = |error: serde_json::Error| Problem::bad(format!("the body is not what this path takes: {error}"));
+    let wrong = |error: serde_json::Error| {
+        let text = error.to_string();
+        // What reads a number does not know the name of its member.
+        let name = text.starts_with(WHOLE).then(|| member_before(body, &error)).flatten();
+        let name = name.map(|name| format!("`{name}`: ")).unwrap_or_default();
+        Problem::bad(format!("the body is not what this path takes: {name}{text}"))
+    };
     serde_json::from_slice(body).map_err(wrong)
+}
+
+/// The name of the member whose number ends where the error is.
+fn member_before<'b>(body: &'b [u8], error: &serde_json::Error) -> Option<&'b str> {
+    let text = std::str::from_utf8(body).ok()?;
+    let lines: usize = text.split_inclusive('\n').take(error.line() - 1).map(str::len).sum();
+    let (start, _) = text.get(..lines + error.column())?.rsplit_once(':')?;
+    Some(start.trim_end().strip_suffix('"')?.rsplit_once('"')?.1)
 }
 
 /// A member that may be absent; `null` is a value of another type.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
 }
+
+/// How the message about a number begins.
+const WHOLE: &str = "expected a whole number";
 
 /// A whole number that may be absent. JSON does not tell 5.0 from 5.
 fn whole<'de, T: TryFrom<usize>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
@@ -54,7 +71,8 @@ fn whole<'de, T: TryFrom<usize>, D: Deserializer<'de>>(value: D) -> Result<Optio
     let number = f64::deserialize(value)?;
     let number = ((0.0..=MOST).contains(&number) && number.fract() == 0.0).then_some(number as usize);
     let number = number.and_then(|number| T::try_from(number).ok());
-    number.map(Some).ok_or_else(|| D::Error::custom("expected a whole number that is large enough"))
+    let least = usize::from(T::try_from(0).is_err());
+    number.map(Some).ok_or_else(|| D::Error::custom(format!("{WHOLE} from {least} to {MOST}")))
 }
 
 /// The answer in the form of all documents.
