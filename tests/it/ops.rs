@@ -356,6 +356,7 @@ fn a_view_follows_a_running_gateway() {
     let (mut gateway, url) = serve("127.0.0.1:0");
     let once = files.run(&["mcp", "stats", "--url", &url]);
     assert!(once.stdout.starts_with("0 sessions, of 0 so far; requests served now: 0\n"), "{}", once.shown());
+    assert!(!once.stdout.contains("tokens of") && !once.stdout.contains("spared"), "{}", once.shown());
     let status = Following::start(&files, &["mcp", "status", "--url", &url, "--watch", "--interval", "1"]);
     let stats =
         Following::start(&files, &["mcp", "stats", "--url", &url, "--watch", "--interval", "1", "--format", "json"]);

@@ -260,7 +260,9 @@ fn print_running(out: &mut dyn Write, stats: &RunningStats, price: Option<&Price
     for (upstream, is_up) in &stats.upstreams {
         line(out, format_args!("  {upstream}: {}", if *is_up { "up" } else { "down" }))?;
     }
-    if let Some(savings) = &stats.savings {
+    // Before the first client, nothing was sent that could have been more.
+    if let Some(savings) = stats.savings.as_ref().filter(|savings| stats.sessions_so_far > 0 || savings.spent.calls > 0)
+    {
         spared(out, savings, price)?;
     }
     if !stats.by_tool.is_empty() {
