@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 
 use super::session::SessionSource;
 use super::{Outcome, note};
 use contextweaver_context::event::{Handle, Selector};
-use contextweaver_context::store::ArtifactStore;
+use contextweaver_context::store::{ArtifactStore, Session, StoreError};
 use contextweaver_context::view::{Bounds, Cursor, view};
 use contextweaver_core::text::Estimator;
 
@@ -38,7 +38,10 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let session = args.source.load()?;
     let handle = Handle::new(args.handle.as_str());
-    let reference = session.artifacts.reference(&handle)?;
+    let reference = session.artifacts.reference(&handle).map_err(|error| match error {
+        StoreError::NoArtifact(_) => no_artifact(&session, &handle),
+        error => error.into(),
+    })?;
     let content = session.artifacts.get(&handle)?;
     let bounds = Bounds::new(args.max_bytes, args.max_tokens, Estimator::default());
     let shown = view(&handle, &content, &reference.media_type, &args.selector, args.cursor, bounds)?;
@@ -47,4 +50,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         note(&format!("more: --cursor {next}"));
     }
     Ok(Outcome::Ok)
+}
+
+/// Why there is nothing to view, with what there is.
+fn no_artifact(session: &Session, handle: &Handle) -> Error {
+    const NAMED: usize = 5;
+    let known = session.artifacts.list().unwrap_or_default();
+    let known: Vec<&str> = known.iter().map(|artifact| artifact.handle.as_str()).collect();
+    let whole = format!("artifact:{handle}");
+    if known.contains(&whole.as_str()) {
+        return anyhow!("no artifact `{handle}`; write `{whole}`");
+    }
+    let more = if known.len() > NAMED { ", …; `contextweaver inspect` lists them all" } else { "" };
+    match known.is_empty() {
+        true => anyhow!("no artifact `{handle}`; the session has none"),
+        false => anyhow!("no artifact `{handle}`; there are {}{more}", known[..known.len().min(NAMED)].join(", ")),
+    }
 }

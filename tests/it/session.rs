@@ -663,7 +663,11 @@ fn a_damaged_session_is_refused_by_place() {
     files.write("it.session", &good);
     insta::assert_snapshot!(session(&files, &["view", "artifact:nothing", "head"]).shown(), @r"
     exit 2
-    error: no artifact `artifact:nothing`
+    error: no artifact `artifact:nothing`; there are artifact:result:tr1
+    ");
+    insta::assert_snapshot!(session(&files, &["view", "result:tr1", "head"]).shown(), @r"
+    exit 2
+    error: no artifact `result:tr1`; write `artifact:result:tr1`
     ");
     insta::assert_snapshot!(session(&files, &["view", "artifact:result:tr1", "tail:3"]).shown(), @r"
     exit 2
