@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 
 use super::outside;
@@ -11,7 +11,7 @@ use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall};
 use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
-use contextweaver_context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
+use contextweaver_context::{ContextConfig, ContextConfigError, ContextPack, Firewall, Memory, Request, compile};
 
 /// Which session
 #[derive(Debug, Args)]
@@ -133,5 +133,10 @@ impl PromptArgs {
 
 /// The configuration at `path`, or the built-in one.
 pub(super) fn context_config(path: Option<&Path>) -> Result<ContextConfig> {
-    Ok(path.map(ContextConfig::load).transpose()?.unwrap_or_default())
+    let Some(path) = path else { return Ok(ContextConfig::default()) };
+    ContextConfig::load(path).map_err(|error| match error {
+        // It names the file already.
+        ContextConfigError::Read { .. } => error.into(),
+        error => Error::from(error).context(path.display().to_string()),
+    })
 }

@@ -685,6 +685,13 @@ fn a_damaged_session_is_refused_by_place() {
     exit 2
     error: cannot read `none.toml`: No such file or directory (os error 2)
     ");
+    files.write("bad.toml", "[budgets]\nanswers = 1\n");
+    for command in
+        [&["ingest", "--events", "events.json", "--out", "o.session"][..], &["replay", "--session", "it.session"]]
+    {
+        let run = files.run(&[command, &["--config", "bad.toml"]].concat());
+        assert!(run.code == 2 && run.stderr.starts_with("error: bad.toml\n"), "{}", run.shown());
+    }
 }
 
 #[test]

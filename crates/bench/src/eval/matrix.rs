@@ -188,7 +188,7 @@ pub fn builtin_engine(name: &str) -> Result<RouterEngine, MatrixError> {
     known.iter().find(|engine| engine.name() == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(Engine::name).collect();
         let reason = format!("no engine `{name}`; there are {}", names.join(", "));
-        MatrixError { path: "scenarios/engines.toml".into(), reason }
+        MatrixError { path: "built-in engines".into(), reason }
     })
 }
 
