@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::run::progress;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome as Exit, note, print_json};
 use contextweaver_bench::chapters::routing::context_rot;
@@ -189,18 +190,22 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     let (own, answerable) = (collection.catalog.len(), collection.counts().answerable);
     let mut points: Vec<Point> = Vec::new();
     let (mut outcomes, mut controls) = (Vec::new(), Vec::new());
+    let bar = progress(grades.len() * sizes.len());
     for &grade in &grades {
         for &size in &sizes {
+            bar.set_message(format!("{}, {} tools", grade.name(), count(size)));
             let growth = Growth { grade, size };
             let drawn = match drawn(&collection, &engine, &control, growth, args.seeds) {
                 Ok(drawn) => drawn,
                 // The usual sizes are tried as far as they go; a size that was asked for must work.
                 Err(error) if args.size.is_empty() && error.is::<GrowthError>() => {
-                    note(&error.to_string());
+                    bar.suspend(|| note(&error.to_string()));
+                    bar.inc(1);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
+            bar.inc(1);
             let Some(drawn) = drawn else { continue };
             let Some(control) = Control::of(&drawn) else { continue };
             let Drawn { facts, by_seed, control: of_control, .. } = drawn;
@@ -223,6 +228,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
             controls.push((growth, of_control));
         }
     }
+    bar.finish_and_clear();
     if let Some(path) = &args.svg {
         let svg =
             context_rot(outcomes, controls).context("nothing to draw: no query can be answered at these sizes")?;
