@@ -373,7 +373,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     0 sessions
 
     exit 2
-    error: session.ndjson: no line is an event (line 1: REASON); name the file that `diagnostics` of the configuration names
+    error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
     error: none.jsonl
@@ -386,7 +386,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     0 calls
 
     exit 2
-    error: session.ndjson: no line is an event (line 1: REASON); name the file that `diagnostics` of the configuration names
+    error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
     error: none.jsonl
