@@ -1,14 +1,11 @@
 //! Numbers that are passed on as they are written.
 //!
-//! The parser holds a number in 64 bits: as a whole one, or as a double. A whole number beyond that, and a fraction with more
-//! digits than a double keeps, would be read as a neighbour, and two that differ as one.
+//! An answer is read and written anew, and what 64 bits do not hold would become a neighbour of it.
 
 use serde_json::Value;
 
 use super::answer_forms::{AnswersFault, member};
-
-/// Digits that a double keeps of any number.
-const MOST_DIGITS: usize = 17;
+use crate::common::numbers::{MOST_DIGITS, Tokens};
 
 /// Refuses a document with a number that 64 bits do not hold as it is written in `text`.
 ///
@@ -23,34 +20,6 @@ pub(super) fn check(text: &str, document: &Value) -> Result<(), AnswersFault> {
     let more = if short.len() < token.len() { "…" } else { "" };
     let problem = format!("the number {short}{more} has more digits than 64 bits hold; write it as a text");
     Err(AnswersFault::new(place, problem))
-}
-
-/// The numbers of a JSON text, as they are written and in their order.
-struct Tokens<'t>(&'t str);
-
-impl<'t> Iterator for Tokens<'t> {
-    type Item = &'t str;
-
-    fn next(&mut self) -> Option<&'t str> {
-        let bytes = self.0.as_bytes();
-        let (mut at, mut in_string) = (0, false);
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b'"' => in_string = !in_string,
-                b'\\' if in_string => at += 1,
-                b'-' | b'0'..=b'9' if !in_string => {
-                    let rest = self.0.get(at..)?;
-                    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
-                    let (token, rest) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
-                    self.0 = rest;
-                    return Some(token);
-                }
-                _ => {}
-            }
-            at += 1;
-        }
-        None
-    }
 }
 
 /// Whether 64 bits hold the number as it is written.

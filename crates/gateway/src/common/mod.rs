@@ -1,9 +1,10 @@
-//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, locks, connections to
+//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, numbers, locks, connections to
 //! a store that is shared.
 
 pub(crate) mod error;
 pub(crate) mod glob;
 pub(crate) mod masks;
+pub(crate) mod numbers;
 pub(crate) mod program;
 pub(crate) mod redis;
 pub mod sanitize;

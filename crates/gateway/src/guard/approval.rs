@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{Clearance, Guard, GuardedCall, Waiting};
-use super::canonical::canonical;
+use super::canonical::{canonical, canonical_list, shown_as_written};
 use super::desk::{Case, Desk};
 use super::policy::unapproved;
 use super::shared::{Shared, SpendError};
@@ -107,14 +107,15 @@ impl Seals {
 /// What is approved, as one text: who calls what with which arguments.
 fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
     let session = call.caller.session();
-    canonical(&json!([
-        session.identity().name,
-        session.tenant(),
-        call.operation.name(),
-        item.server,
-        item.id,
-        call.arguments
-    ]))
+    let [caller, tenant, operation, server, id] = [
+        json!(session.identity().name),
+        json!(session.tenant()),
+        json!(call.operation.name()),
+        json!(item.server),
+        json!(item.id),
+    ]
+    .map(|value| canonical(&value));
+    canonical_list(&[&caller, &tenant, &operation, &server, &id, &call.canonical_arguments()])
 }
 
 /// What makes tickets, and where they are spent.
@@ -159,7 +160,7 @@ impl Approvals {
             profile: session.identity().profile.clone(),
             item: item.id.clone(),
             reason: reason.to_owned(),
-            arguments: argument_lines(&call.arguments),
+            arguments: argument_lines(call),
         };
         let Some(mut laid) = self.desk.lay(case) else {
             return Err(unapproved(item, reason, "the operator has too much to answer, or answers nothing now"));
@@ -176,7 +177,7 @@ impl Approvals {
             if approved { Ok(()) } else { Err(unapproved(item, reason, "the operator declined it")) }
         };
         let client = async {
-            let answer = ask(call.caller, item, &call.arguments, reason).await;
+            let answer = ask(call.caller, question(item, argument_lines(call), reason), item, reason).await;
             call.note_approver(CLIENT);
             answer
         };
@@ -283,7 +284,7 @@ impl Guard for AskedApproval {
             Ok(Clearance::Ask(Raw::of(&json!({
                 "resultType": "input_required",
                 "inputRequests": {
-                    (QUESTION): {"method": "elicitation/create", "params": question(item, &call.arguments, reason)},
+                    (QUESTION): {"method": "elicitation/create", "params": question(item, argument_lines(call), reason)},
                 },
                 "requestState": state,
             }))))
@@ -310,9 +311,8 @@ const MOST_SHOWN: usize = 20;
 const LONGEST_SHOWN: usize = 80;
 
 /// Asks the person at the client; anything but a plain yes is a no.
-async fn ask(caller: &Caller, item: &SelectableItem, arguments: &Value, reason: &str) -> Result<(), GatewayError> {
-    let params = question(item, arguments, reason);
-    match caller.ask("elicitation/create", Some(&Raw::of(&params))).await {
+async fn ask(caller: &Caller, question: Value, item: &SelectableItem, reason: &str) -> Result<(), GatewayError> {
+    match caller.ask("elicitation/create", Some(&Raw::of(&question))).await {
         Ok(answer) => judge(item, reason, &answer),
         Err(error) => Err(unapproved(item, reason, &format!("nobody approved it ({})", error.message))),
     }
@@ -335,9 +335,10 @@ fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Result<(), Gatewa
     }
 }
 
-fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
+/// The question that a person is put, with what they are shown of the arguments.
+fn question(item: &SelectableItem, arguments: Vec<String>, reason: &str) -> Value {
     let mut lines = vec![format!("Allow a call of `{}`? {reason}", item.id)];
-    lines.extend(argument_lines(arguments));
+    lines.extend(arguments);
     json!({
         "message": lines.join("\n"),
         "requestedSchema": {
@@ -348,12 +349,18 @@ fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
     })
 }
 
-/// What a person is shown of the arguments of a call.
-fn argument_lines(arguments: &Value) -> Vec<String> {
+/// What a person is shown of the arguments of a call: as they are sent.
+fn argument_lines(call: &GuardedCall<'_>) -> Vec<String> {
+    let members = call.arguments.as_object();
+    let written: Members<'_> =
+        call.sent_as_written().and_then(|written| serde_json::from_str(written.get()).ok()).unwrap_or_default();
     let mut lines = Vec::new();
-    let members = arguments.as_object();
     for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
-        let text = value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"));
+        let text = match (value.as_str(), written.get(name)) {
+            (Some(text), _) => format!("{text:?}"),
+            (None, Some(written)) => shown_as_written(written.get()),
+            (None, None) => value.to_string(),
+        };
         lines.push(format!("{} = {}", shown(name), shown(&text)));
     }
     let more = members.map_or(0, |members| members.len().saturating_sub(MOST_SHOWN));
@@ -376,14 +383,17 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use serde_json::value::RawValue;
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::common::error::Code;
+    use crate::guard::call::Route;
     use crate::protocol::client_info::ClientInfo;
     use crate::protocol::message::{Message, RpcError};
     use crate::protocol::versions::MODERN_VERSION;
     use crate::session::client::Session;
+    use crate::surface::meta_tools::MetaTool;
 
     const NOW: Duration = Duration::from_secs(1_700_000_000);
 
@@ -434,24 +444,51 @@ mod tests {
         }
     }
 
+    /// What a person is shown of these arguments.
+    fn lines(arguments: Value) -> Vec<String> {
+        let (caller, _messages) = caller(json!({}), "2025-11-25");
+        let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
+        call.arguments = arguments;
+        argument_lines(&call)
+    }
+
     #[test]
     fn the_question_shows_names_and_shortened_values() {
         let secret = format!("AKIA{}", "IOSFODNN7EXAMPLE");
         let arguments =
             json!({"path": "/etc/x\n\u{1b}[2JApproved by admin", "key": secret, "n": 5, "text": "y".repeat(500)});
-        let params = question(&tool("fs:write"), &arguments, "it writes");
+        let params = question(&tool("fs:write"), lines(arguments), "it writes");
         assert!(!params.to_string().contains(&secret));
-        let lines: Vec<&str> = params["message"].as_str().unwrap().lines().collect();
+        let shown: Vec<&str> = params["message"].as_str().unwrap().lines().collect();
         let text = format!("text = \"{}… (502 characters)", "y".repeat(79));
         assert_eq!(
-            lines[..2],
+            shown[..2],
             ["Allow a call of `fs:write#00000000`? it writes", r#"path = "/etc/x\n\u{1b}[2JApproved by admin""#]
         );
-        assert!(lines[2].starts_with("key = ") && lines[2].contains("[REDACTED: "), "{}", lines[2]);
-        assert_eq!(lines[3..], ["n = 5", text.as_str()]);
+        assert!(shown[2].starts_with("key = ") && shown[2].contains("[REDACTED: "), "{}", shown[2]);
+        assert_eq!(shown[3..], ["n = 5", text.as_str()]);
         let many: serde_json::Map<String, Value> = (0..30).map(|n| (format!("a{n}"), n.into())).collect();
-        let message = question(&tool("fs:write"), &Value::Object(many), "")["message"].as_str().unwrap().to_owned();
+        let message = question(&tool("fs:write"), lines(Value::Object(many)), "");
+        let message = message["message"].as_str().unwrap();
         assert!(message.ends_with("and 10 more arguments"), "{message}");
+    }
+
+    #[test]
+    fn numbers_are_approved_and_shown_as_they_are_written() {
+        let (caller, _messages) = caller(json!({}), "2025-11-25");
+        let item = tool("bank:pay");
+        let call = |text: &str| {
+            let written: Box<RawValue> = serde_json::from_str(text).unwrap();
+            let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
+            (call.arguments, call.written) = (serde_json::from_str(text).unwrap(), Some(&*written));
+            (about(&call, &item), argument_lines(&call))
+        };
+        let amount = |amount: &str| call(&format!(r#"{{"amount": {amount}, "of": [{{"b" : {amount}}}, 1]}}"#));
+        let (one, lines) = amount("12345678901234567890124");
+        assert_eq!(lines, ["amount = 12345678901234567890124", r#"of = [{"b":12345678901234567890124},1]"#]);
+        assert_ne!(one, amount("12345678901234567890999").0);
+        assert_eq!(one, amount("1.2345678901234567890124e22").0);
+        assert_eq!(call(r#"{"a":1,"b":2.0}"#).0, call(r#"{"b": 2, "a": 1.0}"#).0);
     }
 
     #[test]
@@ -484,7 +521,7 @@ mod tests {
                 assert_eq!(method, "elicitation/create");
                 session.answered(&id, answer.map(|answer| Raw::of(&answer)));
             });
-            let result = ask(&caller, &tool("fs:write"), &json!({}), "it writes").await;
+            let result = ask(&caller, json!({}), &tool("fs:write"), "it writes").await;
             client.await.unwrap();
             assert_eq!(result.is_ok(), expected, "{shown}");
             assert!(result.is_ok() || result.unwrap_err().code == Code::ApprovalRequired);
@@ -492,7 +529,7 @@ mod tests {
         let (caller, messages) = caller(json!({"elicitation": {}}), "2025-11-25");
         drop(messages);
         assert!(
-            ask(&caller, &tool("fs:write"), &json!({}), "").await.is_err(),
+            ask(&caller, json!({}), &tool("fs:write"), "").await.is_err(),
             "a client that is gone approves nothing"
         );
     }

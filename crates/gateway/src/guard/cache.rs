@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::call::{Clearance, Guard, GuardedCall, Key, Waiting};
-use super::canonical::canonical;
+use super::canonical::{canonical, canonical_list};
 use super::glob::Glob;
 use super::policy::{PolicyConfig, ToolSensitivity};
 use super::shared::Shared;
@@ -128,7 +128,7 @@ impl Guard for Cache {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some(item) = call.item else { return Ok(Clearance::Go) };
-            let text = key(item, &call.arguments, call.caller.session().tenant());
+            let text = key(item, &call.canonical_arguments(), call.caller.session().tenant());
             call.cache_key = Some(Key { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;
@@ -156,11 +156,13 @@ impl Guard for Cache {
     }
 }
 
-/// The text of a key: the order of the arguments does not matter, the whole definition of the tool does. What one
+/// The text of a key, with the canonical text of the arguments: the order of the arguments does not matter, the whole definition of the tool does. What one
 /// caller was given is no answer to another.
-fn key(item: &SelectableItem, arguments: &Value, tenant: &str) -> String {
+fn key(item: &SelectableItem, arguments: &str, tenant: &str) -> String {
     let definition = item.raw.as_ref().map(|raw| sha256_hex(raw.get().as_bytes()));
-    sha256_hex(canonical(&json!([item.server, item.id, definition, arguments, tenant])).as_bytes())
+    let [server, id, definition, tenant] =
+        [json!(item.server), json!(item.id), json!(definition), json!(tenant)].map(|value| canonical(&value));
+    sha256_hex(canonical_list(&[&server, &id, &definition, arguments, &tenant]).as_bytes())
 }
 
 #[cfg(test)]
@@ -169,6 +171,7 @@ mod tests {
 
     use super::*;
     use crate::guard::call::Route;
+    use crate::guard::canonical::canonical_as_written;
     use crate::guard::state::MemoryState;
     use crate::protocol::client_info::ClientInfo;
     use crate::session::client::{Caller, Session};
@@ -213,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_order_of_arguments_does_not_matter_and_all_else_does() {
-        let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let arguments = |text: &str| canonical_as_written(text, &serde_json::from_str(text).unwrap());
         let one = key(&tool("a"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#), "");
         assert_eq!(one, key(&tool("a"), &arguments(r#"{"y":{"b":2,"a":[1,2]},"x":1.0}"#), ""));
         for other in [r#"{"x":1,"y":{"a":[2,1],"b":2}}"#, r#"{"x":"1","y":{"a":[1,2],"b":2}}"#, "{}"] {
@@ -222,7 +225,9 @@ mod tests {
         assert_ne!(one, key(&tool("b"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#), ""));
         let mut elsewhere = tool("a");
         elsewhere.server = Some("s".to_owned());
-        assert_ne!(key(&tool("a"), &json!({}), ""), key(&elsewhere, &json!({}), ""));
+        assert_ne!(key(&tool("a"), "{}", ""), key(&elsewhere, "{}", ""));
+        let wei = |wei: &str| key(&tool("a"), &arguments(&format!(r#"{{"wei":{wei}}}"#)), "");
+        assert_ne!(wei("20000000000000000001"), wei("20000000000000000002"));
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::canonical::{canonical, canonical_as_written};
 use super::schema::{Checker, SchemaError};
 use super::tolerant::Repair;
 use super::usage::{example, signature};
@@ -185,11 +186,21 @@ impl<'c> GuardedCall<'c> {
         self.approval.is_some()
     }
 
-    /// The arguments as they are sent: as they were written, unless they were repaired.
+    /// The arguments as they were written, if they are sent so: unless they were repaired.
+    pub(super) fn sent_as_written(&self) -> Option<&'c RawValue> {
+        self.written.filter(|_| self.repairs.is_empty())
+    }
+
+    /// The arguments as they are sent.
     pub(crate) fn sent_arguments(&self) -> Raw {
-        match self.written {
-            Some(written) if self.repairs.is_empty() => Raw::of(written),
-            _ => Raw::of(&self.arguments),
+        self.sent_as_written().map_or_else(|| Raw::of(&self.arguments), Raw::of)
+    }
+
+    /// The canonical text of the arguments that are sent.
+    pub(super) fn canonical_arguments(&self) -> String {
+        match self.sent_as_written() {
+            Some(written) => canonical_as_written(written.get(), &self.arguments),
+            None => canonical(&self.arguments),
         }
     }
 }

@@ -1,9 +1,17 @@
 //! One text for equal JSON values: what is hashed, signed and looked up.
 //!
 //! Members are sorted by UTF-16 code units and numbers written as in RFC 8785, with one difference: whole numbers that
-//! a double cannot hold keep all their digits, so that two ids beyond 2^53 are never one.
+//! a double cannot hold keep all their digits, so that two ids beyond 2^53 are never one. What is passed on as it is
+//! written may have more digits than a [`Value`] holds: its canonical text follows from its own.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
+
+use crate::common::numbers::{Tokens, digits_beyond, is_held};
 
 /// Whole numbers of less than this are written without an exponent when they came as a double.
 const PLAIN: i32 = 21;
@@ -13,6 +21,40 @@ pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text
+}
+
+/// The canonical text of what `written` says, which was read as `value`; each number of it counts with all its digits.
+pub(crate) fn canonical_as_written(written: &str, value: &Value) -> String {
+    if is_all_held(written) { canonical(value) } else { rewritten(written, Form::Canonical) }
+}
+
+/// What `written` says on one line, with each number as it stands there.
+pub(crate) fn shown_as_written(written: &str) -> String {
+    rewritten(written, Form::Shown)
+}
+
+/// The canonical text of a list of these canonical texts.
+pub(crate) fn canonical_list(elements: &[&str]) -> String {
+    format!("[{}]", elements.join(","))
+}
+
+/// The canonical text of an object with these members, whose values are canonical texts and whose names are sorted.
+pub(crate) fn canonical_object(members: &[(&str, &str)]) -> String {
+    let members: Vec<String> = members.iter().map(|(name, value)| member(name, value)).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn member(name: &str, value: &str) -> String {
+    let mut text = String::new();
+    write_string(name, &mut text);
+    text.push(':');
+    text.push_str(value);
+    text
+}
+
+/// Whether a [`Value`] says all that the numbers of `text` say.
+fn is_all_held(text: &str) -> bool {
+    Tokens(text).all(|token| is_held(token, ecmascript))
 }
 
 /// Values come from the parser, which bounds their depth.
@@ -59,6 +101,117 @@ fn write_number(number: &Number, text: &mut String) {
     match number.as_f64() {
         Some(double) if number.is_f64() => text.push_str(&ecmascript(double)),
         _ => text.push_str(&number.to_string()),
+    }
+}
+
+/// How a text is written anew.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As in [`canonical`].
+    Canonical,
+    /// With members in their order and numbers as they were.
+    Shown,
+}
+
+/// `text` in another form, with the digits of each number.
+fn rewritten(text: &str, form: Form) -> String {
+    let mut tokens = Tokens(text);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // It was read before. Whatever could not be read again would still be no other text.
+    Rewriter { tokens: &mut tokens, form }.deserialize(&mut deserializer).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Writes a value while it is read. The parser comes by its numbers in the order in which they stand in the text.
+struct Rewriter<'r, 't> {
+    tokens: &'r mut Tokens<'t>,
+    form: Form,
+}
+
+impl<'t> Rewriter<'_, 't> {
+    fn next(&mut self) -> Rewriter<'_, 't> {
+        Rewriter { tokens: &mut *self.tokens, form: self.form }
+    }
+
+    fn number<E: Error>(self, number: &Number) -> Result<String, E> {
+        let token = self.tokens.next().ok_or_else(|| E::custom("there are more numbers than in the text"))?;
+        if let Form::Shown = self.form {
+            return Ok(token.to_owned());
+        }
+        let mut held = String::new();
+        write_number(number, &mut held);
+        Ok(digits_beyond(token, &held).unwrap_or(held))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Rewriter<'_, '_> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Rewriter<'_, '_> {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<String, A::Error> {
+        // Of two members of one name the last counts, as in a `Value`.
+        let (mut members, mut places) = (Vec::new(), BTreeMap::new());
+        while let Some(name) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self.next())?;
+            let text = member(&name, &value);
+            match places.get(&name) {
+                Some(&at) => members[at] = (name, text),
+                None => {
+                    places.insert(name.clone(), members.len());
+                    members.push((name, text));
+                }
+            }
+        }
+        if let Form::Canonical = self.form {
+            members.sort_unstable_by(|(left, _), (right, _)| left.encode_utf16().cmp(right.encode_utf16()));
+        }
+        let members: Vec<String> = members.into_iter().map(|(_, text)| text).collect();
+        Ok(format!("{{{}}}", members.join(",")))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<String, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = elements.next_element_seed(self.next())? {
+            texts.push(text);
+        }
+        Ok(format!("[{}]", texts.join(",")))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<String, E> {
+        Ok("null".to_owned())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<String, E> {
+        self.number(&value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<String, E> {
+        self.number(&value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<String, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("no finite number"))?;
+        self.number(&number)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<String, E> {
+        let mut text = String::new();
+        write_string(value, &mut text);
+        Ok(text)
     }
 }
 
@@ -130,7 +283,73 @@ mod tests {
         }
     }
 
+    fn as_written(text: &str) -> String {
+        canonical_as_written(text, &serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_keep_their_digits() {
+        let cases = [
+            ("12345678901234567890124", "12345678901234567890124"),
+            ("-12345678901234567890999", "-12345678901234567890999"),
+            ("1.2345678901234567890124e22", "12345678901234567890124"),
+            ("123456789012345678901240E-1", "12345678901234567890124"),
+            ("18446744073709551616", "18446744073709551616"),
+            // A double that is beyond the whole numbers that it tells apart.
+            ("9007199254740993.0", "9007199254740993"),
+            ("0.12345678901234567890", "1234567890123456789e-19"),
+            // What would be read as null.
+            ("1e-400", "1e-400"),
+            ("1e-99999999999999999999", "1e-99999999999999999999"),
+            // What is held stays as it was.
+            ("-0", "0"),
+            ("0e99999999999999999999", "0"),
+            ("333333333.33333329", "333333333.3333333"),
+            ("1000000000000000000000", "1e+21"),
+            ("295147905179352830000", "295147905179352830000"),
+            ("18446744073709551615", "18446744073709551615"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(as_written(text), expected, "{text}");
+            assert_eq!(shown_as_written(text), text);
+        }
+        let text = r#"{"b" : ["9\\\"9", 99999999999999999999991, {}], "a":{"x":null, "n":1.50}, "\u0061" : [true, 2]}"#;
+        assert_eq!(as_written(text), r#"{"a":[true,2],"b":["9\\\"9",99999999999999999999991,{}]}"#);
+        let shown = r#"{"b":["9\\\"9",99999999999999999999991,{}],"a":[true,2]}"#;
+        assert_eq!(shown_as_written(text), shown);
+    }
+
     proptest! {
+        #[test]
+        fn whole_numbers_of_two_texts_are_two(left in "-?[1-9][0-9]{0,39}", right in "-?[1-9][0-9]{0,39}", last in 0..10) {
+            prop_assume!(left != right);
+            prop_assert_ne!(as_written(&left), as_written(&right));
+            // Those that differ in the last digit are the nearest of all.
+            let neighbour = format!("{}{last}", &left[..left.len() - 1]);
+            prop_assume!(neighbour != left && neighbour.trim_start_matches('-') != "0");
+            prop_assert_ne!(as_written(&format!("[{left}]")), as_written(&format!("[{neighbour}]")));
+            prop_assert_eq!(as_written(&format!("{left}e0")), as_written(&format!("{left}.0")));
+        }
+
+        #[test]
+        fn what_is_held_is_written_as_before(signed in any::<i64>(), unsigned in any::<u64>(), bits in any::<u64>()) {
+            let double = f64::from_bits(bits);
+            prop_assume!(double.is_finite());
+            let forms = [format!("{double}"), format!("{double:e}"), Value::from(double).to_string(), ecmascript(double)];
+            for text in forms.into_iter().chain([signed.to_string(), unsigned.to_string()]) {
+                prop_assert_eq!(as_written(&text), canonical(&serde_json::from_str(&text).unwrap()), "{}", text);
+            }
+        }
+
+        #[test]
+        fn all_else_is_written_as_before(text in "\\PC{0,8}", number in any::<i64>(), more in any::<f64>()) {
+            prop_assume!(more.is_finite());
+            let value = serde_json::json!({"b": [text, number, {(text.clone()): more}], (text.clone()): null, "a": true});
+            let with = |large: &str| format!("[{large},{value}]");
+            let written = as_written(&with("99999999999999999999991"));
+            prop_assert_eq!(written, with("99999999999999999999991").replace(&value.to_string(), &canonical(&value)));
+        }
+
         #[test]
         fn doubles_read_back(bits in any::<u64>()) {
             let double = f64::from_bits(bits);

@@ -372,7 +372,7 @@ impl Guards {
     /// The signature of one attempt of a call to `upstream`; `None` when it is not signed.
     pub(crate) fn sign(&self, call: &GuardedCall<'_>, upstream: &str) -> Option<Signature> {
         let item = call.item.filter(|_| self.signed[call.route as usize] == Use::Yes)?;
-        self.signatures.sign_call(upstream, &item.name, &call.arguments)
+        self.signatures.sign_call(upstream, &item.name, || call.canonical_arguments())
     }
 
     /// How texts of upstreams are cleaned.

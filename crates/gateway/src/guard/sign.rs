@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::call::Guard;
-use super::canonical::canonical;
+use super::canonical::{canonical, canonical_as_written, canonical_object};
 use super::shared::{Shared, SpendError};
 use crate::common::error::{Code, GatewayError};
 use crate::common::settings::{ExpandError, FieldError};
@@ -291,23 +291,39 @@ fn refusal(answer: &Raw) -> Option<String> {
 /// The longest nonce that is read.
 const LONGEST_NONCE: usize = 128;
 
-/// The text that a signature is over.
+/// The text that a signature is over; arguments and results are canonical texts.
 enum Subject<'s> {
-    Call { tool: &'s str, arguments: &'s Value },
-    Result { result: &'s Value },
+    Call { tool: &'s str, arguments: &'s str },
+    Result { result: &'s str },
 }
 
 impl Subject<'_> {
     fn text(&self, key: &str, timestamp: u64, nonce: &str) -> String {
-        canonical(&match self {
-            Self::Call { tool, arguments } => json!({
-                "kind": "call", "key": key, "timestamp": timestamp, "nonce": nonce, "tool": tool, "arguments": arguments,
-            }),
-            Self::Result { result } => {
-                json!({"kind": "result", "key": key, "timestamp": timestamp, "nonce": nonce, "result": result})
-            }
-        })
+        let [key, timestamp, nonce] = [json!(key), json!(timestamp), json!(nonce)].map(|value| canonical(&value));
+        match self {
+            Self::Call { tool, arguments } => canonical_object(&[
+                ("arguments", arguments),
+                ("key", &key),
+                ("kind", "\"call\""),
+                ("nonce", &nonce),
+                ("timestamp", &timestamp),
+                ("tool", &canonical(&json!(tool))),
+            ]),
+            Self::Result { result } => canonical_object(&[
+                ("key", &key),
+                ("kind", "\"result\""),
+                ("nonce", &nonce),
+                ("result", result),
+                ("timestamp", &timestamp),
+            ]),
+        }
     }
+}
+
+/// The canonical text of what is sent as `written`; `None` where it is no JSON.
+fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
+    let written = std::str::from_utf8(written.as_ref()).ok()?;
+    serde_json::from_str(written).ok().map(|value| canonical_as_written(written, &value))
 }
 
 impl SigningConfig {
@@ -332,9 +348,15 @@ impl SigningConfig {
         Ok(())
     }
 
-    /// The signature of a call with the key called `key`; `None` when there is no key with that id.
+    /// The signature of a call with the key called `key`; `None` when there is no key with that id. `arguments` are as
+    /// they are sent.
     #[must_use]
-    pub fn sign_call(&self, key: &str, tool: &str, arguments: &Value, now: Duration) -> Option<Signature> {
+    pub fn sign_call(&self, key: &str, tool: &str, arguments: &RawValue, now: Duration) -> Option<Signature> {
+        self.sign_canonical(key, tool, &canonical_of(arguments.get())?, now)
+    }
+
+    /// The same for arguments with this canonical text.
+    fn sign_canonical(&self, key: &str, tool: &str, arguments: &str, now: Duration) -> Option<Signature> {
         self.sign(&Subject::Call { tool, arguments }, key, now, &unique())
     }
 
@@ -346,13 +368,14 @@ impl SigningConfig {
         &self,
         signature: &Signature,
         tool: &str,
-        arguments: &Value,
+        arguments: &RawValue,
         now: Duration,
     ) -> Result<Duration, SignatureError> {
         if signature.nonce.is_empty() || signature.nonce.len() > LONGEST_NONCE {
             return Err(SignatureError::Malformed);
         }
-        self.verify(&Subject::Call { tool, arguments }, signature, now)?;
+        let arguments = canonical_of(arguments.get()).ok_or(SignatureError::Malformed)?;
+        self.verify(&Subject::Call { tool, arguments: &arguments }, signature, now)?;
         Ok(Duration::from_millis(signature.timestamp) + self.window)
     }
 
@@ -360,8 +383,8 @@ impl SigningConfig {
     #[must_use]
     pub fn sign_result(&self, result: &Raw, of: &Signature, now: Duration) -> Raw {
         let Some((unsigned, _)) = taken_apart(result) else { return result.clone() };
-        let Ok(value) = unsigned.read::<Value>() else { return result.clone() };
-        match self.sign(&Subject::Result { result: &value }, &of.key, now, &of.nonce) {
+        let Some(canonical) = canonical_of(unsigned.bytes()) else { return result.clone() };
+        match self.sign(&Subject::Result { result: &canonical }, &of.key, now, &of.nonce) {
             Some(signature) => with_signature(&unsigned, &signature),
             None => unsigned,
         }
@@ -378,8 +401,8 @@ impl SigningConfig {
         if (&signature.key, &signature.nonce) != (&of.key, &of.nonce) {
             return Err(SignatureError::Invalid);
         }
-        let value: Value = unsigned.read().map_err(|_| SignatureError::Malformed)?;
-        self.verify(&Subject::Result { result: &value }, &signature, now)?;
+        let canonical = canonical_of(unsigned.bytes()).ok_or(SignatureError::Malformed)?;
+        self.verify(&Subject::Result { result: &canonical }, &signature, now)?;
         Ok(unsigned)
     }
 }
@@ -420,9 +443,8 @@ impl Signatures {
         let signature: Signature = serde_json::from_str(signature.get()).map_err(|_| SignatureError::Malformed)?;
         let now = self.shared.wall.now();
         // A call without arguments is signed like one with an empty object.
-        let arguments: Value =
-            serde_json::from_str(arguments.map_or("{}", RawValue::get)).map_err(|_| SignatureError::Malformed)?;
-        let until = signing.verify_call(&signature, tool, &arguments, now)?;
+        let none = RawValue::from_string("{}".to_owned()).unwrap_or_default();
+        let until = signing.verify_call(&signature, tool, arguments.unwrap_or(&none), now)?;
         let (nonce, most) = (format!("{}:{}", signature.key, signature.nonce), signing.max_nonces);
         self.shared.spend(nonce, now, until, most).await?;
         Ok(Some(signature))
@@ -436,10 +458,16 @@ impl Signatures {
         }
     }
 
-    /// The signature of a call of an upstream; `None` for an upstream that shares no key.
-    pub(crate) fn sign_call(&self, upstream: &str, tool: &str, arguments: &Value) -> Option<Signature> {
+    /// The signature of a call of an upstream, whose canonical arguments are asked for where it is signed; `None` for an
+    /// upstream that shares no key.
+    pub(crate) fn sign_call(
+        &self,
+        upstream: &str,
+        tool: &str,
+        arguments: impl FnOnce() -> String,
+    ) -> Option<Signature> {
         let signing = self.config.as_ref()?;
-        signing.sign_call(signing.upstreams.get(upstream)?, tool, arguments, self.shared.wall.now())
+        signing.sign_canonical(signing.upstreams.get(upstream)?, tool, &arguments(), self.shared.wall.now())
     }
 
     /// The answer of an upstream to a call signed with `call`: its own signature is checked and removed.
@@ -472,9 +500,9 @@ fn taken_apart(message: &Raw) -> Option<(Raw, Option<Raw>)> {
 
 fn with_signature(message: &Raw, signature: &Signature) -> Raw {
     let Ok(mut members) = message.read::<Members<'_>>() else { return message.clone() };
-    let meta = members.get("_meta").map(RawValue::get).unwrap_or("{}");
-    let mut meta: serde_json::Map<String, Value> = serde_json::from_str(meta).unwrap_or_default();
-    meta.insert(SIGNATURE.to_owned(), json!(signature));
+    let meta = members.get("_meta").map(Raw::of);
+    let mut meta: Members<'_> = meta.as_ref().and_then(|meta| meta.read().ok()).unwrap_or_default();
+    meta.set(SIGNATURE, &Raw::of(signature));
     members.set("_meta", &Raw::of(&meta));
     Raw::of(&members)
 }
@@ -504,7 +532,13 @@ pub(crate) fn unique() -> String {
 mod tests {
     use proptest::prelude::*;
 
+    use serde_json::Value;
+
     use super::*;
+
+    fn raw(value: &Value) -> Box<RawValue> {
+        Raw::of(value).to_raw_value()
+    }
 
     fn config() -> SigningConfig {
         let keys = BTreeMap::from([
@@ -538,21 +572,21 @@ mod tests {
 
     #[test]
     fn what_was_altered_is_refused() {
-        let (config, arguments) = (config(), json!({"a": 1, "b": [2.0, "x"]}));
+        let (config, arguments) = (config(), raw(&json!({"a": 1, "b": [2.0, "x"]})));
         let good = config.sign_call("one", "tool", &arguments, NOW).unwrap();
-        let verify = |signature: &Signature, tool: &str, arguments: &Value, now| {
+        let verify = |signature: &Signature, tool: &str, arguments: &RawValue, now| {
             config.verify_call(signature, tool, arguments, now)
         };
         assert_eq!(verify(&good, "tool", &arguments, NOW), Ok(NOW + config.window));
         // Another order of members and another form of numbers is the same call.
-        assert!(verify(&good, "tool", &serde_json::from_str("{\"b\": [2, \"x\"], \"a\": 1.0}").unwrap(), NOW).is_ok());
+        assert!(verify(&good, "tool", &raw(&json!({"b": [2, "x"], "a": 1.0})), NOW).is_ok());
         let altered = |change: &dyn Fn(&mut Signature)| {
             let mut signature = good.clone();
             change(&mut signature);
             verify(&signature, "tool", &arguments, NOW).unwrap_err()
         };
         assert_eq!(verify(&good, "other", &arguments, NOW), Err(SignatureError::Invalid));
-        assert_eq!(verify(&good, "tool", &json!({"a": 2, "b": [2.0, "x"]}), NOW), Err(SignatureError::Invalid));
+        assert_eq!(verify(&good, "tool", &raw(&json!({"a": 2, "b": [2.0, "x"]})), NOW), Err(SignatureError::Invalid));
         assert_eq!(altered(&|signature| signature.key = "two".to_owned()), SignatureError::Invalid);
         assert_eq!(altered(&|signature| signature.key = "none".to_owned()), SignatureError::Invalid);
         assert_eq!(altered(&|signature| signature.timestamp += 1), SignatureError::Invalid);
@@ -566,10 +600,41 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_signed_with_all_its_digits() {
+        let text = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let (config, amount) = (config(), |amount: &str| text(&format!(r#"{{"amount": {amount}}}"#)));
+        let signature = config.sign_call("one", "pay", &amount("12345678901234567890124"), NOW).unwrap();
+        let verify = |arguments: &RawValue| config.verify_call(&signature, "pay", arguments, NOW).map(drop);
+        assert_eq!(verify(&amount("12345678901234567890124")), Ok(()));
+        assert_eq!(verify(&amount("12345678901234567890999")), Err(SignatureError::Invalid));
+        let result =
+            Raw::of(&text(r#"{"content":[],"n":12345678901234567890124,"_meta":{"k":99999999999999999999991}}"#));
+        let signed = config.sign_result(&result, &signature, NOW);
+        assert_eq!(config.verify_result(&signed, &signature, NOW), Ok(result), "the bytes come back");
+        for (from, to) in [("0124", "0999"), ("9991", "9992")] {
+            let altered = String::from_utf8(signed.bytes().to_vec()).unwrap().replace(from, to);
+            let altered = Raw::of(&text(&altered));
+            assert_eq!(config.verify_result(&altered, &signature, NOW), Err(SignatureError::Invalid), "{to}");
+        }
+    }
+
+    #[test]
+    fn the_text_that_is_signed_is_the_canonical_one() {
+        let (arguments, result) = (r#"{"a":1}"#, "[]");
+        let call = Subject::Call { tool: "t\"", arguments }.text("one", 7, "n");
+        let written = json!({
+            "kind": "call", "key": "one", "timestamp": 7, "nonce": "n", "tool": "t\"", "arguments": {"a": 1},
+        });
+        assert_eq!(call, canonical(&written));
+        let written = json!({"kind": "result", "key": "one", "timestamp": 7, "nonce": "n", "result": []});
+        assert_eq!(Subject::Result { result }.text("one", 7, "n"), canonical(&written));
+    }
+
+    #[test]
     fn the_window_is_open_on_both_sides_and_no_further() {
         let config = config();
-        let signature = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
-        let at = |now| config.verify_call(&signature, "tool", &json!({}), now);
+        let signature = config.sign_call("one", "tool", &raw(&json!({})), NOW).unwrap();
+        let at = |now| config.verify_call(&signature, "tool", &raw(&json!({})), now);
         let (second, window) = (Duration::from_secs(1), config.window);
         assert!(at(NOW + window).is_ok() && at(NOW - window).is_ok());
         let late = Err(SignatureError::Time { seconds: 301, window: 300 });
@@ -581,14 +646,14 @@ mod tests {
     #[test]
     fn a_result_answers_its_own_call_only() {
         let config = config();
-        let call = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
+        let call = config.sign_call("one", "tool", &raw(&json!({})), NOW).unwrap();
         for text in
             [r#"{"content":[{"type":"text","text":"x"}],"n":1.50}"#, r#"{"content":[],"_meta":{"other":{"a":1}}}"#]
         {
             let result = Raw::of(&serde_json::from_str::<Box<RawValue>>(text).unwrap());
             let signed = config.sign_result(&result, &call, NOW);
             assert_eq!(config.verify_result(&signed, &call, NOW), Ok(result.clone()), "the bytes come back");
-            let other = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
+            let other = config.sign_call("one", "tool", &raw(&json!({})), NOW).unwrap();
             assert_eq!(config.verify_result(&signed, &other, NOW), Err(SignatureError::Invalid));
             assert_eq!(config.verify_result(&result, &call, NOW), Err(SignatureError::Missing));
             let altered = String::from_utf8(signed.bytes().to_vec()).unwrap().replace("content", "contents");
@@ -626,7 +691,7 @@ mod tests {
             tool in "\\PC{0,8}", text in "\\PC{0,20}", number in any::<f64>(), flip in 0usize..64,
         ) {
             let config = config();
-            let arguments = json!({"text": text, "number": number});
+            let arguments = raw(&json!({"text": text, "number": number}));
             let signature = config.sign_call("two", &tool, &arguments, NOW).unwrap();
             prop_assert!(config.verify_call(&signature, &tool, &arguments, NOW).is_ok());
             let mut bytes = signature.mac.clone().into_bytes();

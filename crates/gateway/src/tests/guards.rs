@@ -71,6 +71,10 @@ const TOOLS: &[Case] = &[
         (Mute, "price", ONE, "ok"), (Mute, "price", ONE, "ok"), (Other, "price", ONE, "ok"),
         (Mute, "price", r#"{"id": 2}"#, "ok"),
     ], 3),
+    ("cache: numbers that 64 bits do not hold are not one", "cache: {read_only: true, allow: [price]}", &[
+        (Mute, "price", r#"{"id": 20000000000000000001}"#, "ok"), (Mute, "price", r#"{"id": 20000000000000000002}"#, "ok"),
+        (Mute, "price", r#"{"id": 2.0000000000000000001e19}"#, "ok"),
+    ], 2),
     ("cache: failures are not kept", "cache: {read_only: true, allow: ['*']}", &[
         (Mute, "delete", "{}", "error"), (Mute, "delete", "{}", "error"),
     ], 2),
@@ -484,7 +488,7 @@ fn a_signed_call_is_taken_once() {
         let signing = scene.gateway.config().guards.signing.clone().unwrap();
         let arguments = json!({"tool_id": scene.id("price"), "args": {"id": 1}});
         let now = SystemClock.now();
-        let signature = signing.sign_call("peer", "tool_execute", &arguments, now).unwrap();
+        let signature = signing.sign_call("peer", "tool_execute", &Raw::of(&arguments).to_raw_value(), now).unwrap();
         let send = |arguments: Value, signature: Option<Signature>| {
             let meta = signature.map(|signature| json!({ (sign::SIGNATURE): signature })).unwrap_or(json!({}));
             let params = Raw::of(&json!({"name": "tool_execute", "arguments": arguments, "_meta": meta}));
@@ -625,7 +629,7 @@ fn each_attempt_is_signed_anew_and_each_answer_must_be() {
             }
             let signature: Signature = serde_json::from_value(params["_meta"][sign::SIGNATURE].clone()).unwrap();
             let now = SystemClock.now();
-            peer.verify_call(&signature, "t", &params["arguments"], now).unwrap();
+            peer.verify_call(&signature, "t", &Raw::of(&params["arguments"]).to_raw_value(), now).unwrap();
             lock(&seen).push(signature.nonce.clone());
             let result = Raw::of(&json!({"content": [{"type": "text", "text": "right"}]}));
             let signed = peer.sign_result(&result, &signature, now);
