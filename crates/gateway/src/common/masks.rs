@@ -3,7 +3,8 @@
 //! A value that is substituted for `${env:NAME}` may be a secret, in a program's name and its arguments as well as in
 //! a header. Programs print what they were given, and systems what they could not start. Before any such text goes to a
 //! log, a report or a client, each of the values becomes the `${env:NAME}` that the file has in its place. Values of
-//! fewer than four characters stay: they would cover what is no value. A value in another encoding is not recognised.
+//! fewer than four characters stay: they would cover what is no value. Of a value of several lines each line is covered
+//! too, since what a program prints is read line by line. A value in another encoding is not recognised.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,6 +14,23 @@ use std::sync::Arc;
 
 /// Characters of a value that is covered, at least.
 const SHORTEST: usize = 4;
+
+/// Characters of a line of a longer value that is covered, at least: shorter ones are more often text of others.
+const SHORTEST_LINE: usize = 6;
+
+/// The lines of a value of several that say what it is; none of a value of one line.
+fn telling_lines(value: &str) -> impl Iterator<Item = &str> {
+    let is_whole = !value.contains(['\n', '\r']);
+    let lines = value.split(['\n', '\r']).map(str::trim);
+    lines.filter(move |line| !is_whole && line.chars().count() >= SHORTEST_LINE && !is_common(line))
+}
+
+/// Whether a line stands in many values: those around a text in PEM form, and those without letters or digits.
+fn is_common(line: &str) -> bool {
+    let is_border =
+        line.starts_with("----") && line.ends_with("----") && (line.contains("BEGIN ") || line.contains("END "));
+    is_border || !line.contains(char::is_alphanumeric)
+}
 
 /// Values, with the names of the variables that they come from; the longest first.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -68,8 +86,14 @@ impl<'e> Noted<'e> {
             self.unset.as_ref()?.borrow_mut().insert(name.to_owned());
             return Some(String::new());
         };
-        if value.trim().chars().count() >= SHORTEST {
-            self.read.borrow_mut().insert(value.trim().to_owned(), name.to_owned());
+        let whole = value.trim();
+        if whole.chars().count() >= SHORTEST {
+            let mut read = self.read.borrow_mut();
+            read.insert(whole.to_owned(), name.to_owned());
+            for line in telling_lines(whole) {
+                // A value of its own is known by its own name.
+                read.entry(line.to_owned()).or_insert_with(|| name.to_owned());
+            }
         }
         Some(value)
     }
@@ -104,5 +128,39 @@ mod tests {
         assert_eq!(masks.cover("a s3cret-token and s3cret"), "a ${env:TOKEN} and ${env:PART}");
         assert!(matches!(masks.cover("nothing of it"), Cow::Borrowed(_)));
         assert_eq!(format!("{masks:?}"), r#"{"TOKEN", "PART"}"#);
+    }
+
+    #[test]
+    fn each_line_of_a_value_is_covered() {
+        const PEM: &str =
+            "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\nq83=\n-----END PRIVATE KEY-----\n";
+        let cases = [
+            (PEM, "read MIIEvQIBADANBgkq", "read ${env:V}"),
+            (PEM, "hkiG9w0BAQEFAASC\r", "${env:V}\r"),
+            (PEM, "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----"),
+            (PEM, "-----END PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+            (PEM, "q83=", "q83="),
+            (PEM, PEM, "${env:V}\n"),
+            ("first-line\r\n  second-line\r\n", "a first-line, a second-line", "a ${env:V}, a ${env:V}"),
+            ("s3cret\n------------\n{\n}", "s3cret ------------ {", "${env:V} ------------ {"),
+            ("one\ntwo33\nthree3", "one two33 three3", "one two33 ${env:V}"),
+            // A value of one line is covered as a whole alone.
+            ("s3cret token", "s3cret s3cret token", "s3cret ${env:V}"),
+        ];
+        for (value, text, expected) in cases {
+            let environment = |_: &str| Some(value.to_owned());
+            let noted = Noted::new(&environment);
+            noted.get("V").unwrap();
+            assert_eq!(noted.masks().cover(text), expected, "{value:?}");
+        }
+        // A line that is the value of another variable has its name, whichever is read first.
+        for names in [["ALL", "LINE"], ["LINE", "ALL"]] {
+            let environment = |name: &str| Some(if name == "ALL" { "s3cret\nother0" } else { "s3cret" }.to_owned());
+            let noted = Noted::new(&environment);
+            for name in names {
+                noted.get(name).unwrap();
+            }
+            assert_eq!(noted.masks().cover("s3cret other0"), "${env:LINE} ${env:ALL}");
+        }
     }
 }
