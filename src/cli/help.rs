@@ -89,7 +89,8 @@ fn layout(text: &str) -> String {
 /// An example in lines that can be pasted together, broken before a flag, an argument in quotes or a redirection.
 fn folded(line: &str) -> Vec<String> {
     const COLUMNS: usize = 78;
-    if line.chars().count() <= COLUMNS || !line.contains("contextweaver ") {
+    let is_command = line.contains("contextweaver ") || line.trim_start().starts_with("--");
+    if line.chars().count() <= COLUMNS || !is_command {
         return vec![line.to_owned()];
     }
     let mut parts: Vec<String> = Vec::new();

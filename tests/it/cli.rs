@@ -529,7 +529,7 @@ fn only_commands_with_the_flag_say_that_it_helps() {
         (&["route", "--catalog", "broken.json", "a letter"], true),
         (&["catalog", "lint", "broken.json"], true),
         (&["bench", "eval", "--catalog", "broken.json", "--queries", "q.jsonl"], true),
-        (&["init", "--tools", "broken.json", "--out", "w"], false),
+        (&["init", "--tools", "broken.json", "w"], false),
         (&["gold", "draft", "--catalog", "broken.json"], false),
         (&["bench", "init", "--catalog", "broken.json", "w"], false),
         (&["feedback", "add", "--log", "f.jsonl", "--catalog", "broken.json", "--tool", "x", "a letter"], false),

@@ -59,7 +59,8 @@ Two configurations of the context engine, or one and `default`, are compared by 
 that lose to show that HEAD has regressed; with fewer it is inconclusive.
 
 Examples:
-  contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
+  contextweaver bench compare main:scorecard/results/default.json \\
+    scorecard/results/default.json
   contextweaver bench compare lexical default
   contextweaver bench compare minilm default
   contextweaver bench compare --catalog tools.json --queries queries.jsonl base.tsv head.tsv
