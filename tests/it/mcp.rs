@@ -124,14 +124,14 @@ fn a_configuration_is_previewed_and_examined() {
       nothing to do: this mode shows another schema
     note: upstreams.notes: find.all: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
       the modes gateway and proxy show it under a name that all accept
-    1 errors, 0 warnings, 2 notes
+    1 error, 0 warnings, 2 notes
     next, when that is fixed: contextweaver mcp doctor --config gateway.json
     "#);
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
     error: none.yaml: No such file or directory (os error 2)
       name a file that exists, or make one with `mcp import --write`
-    1 errors, 0 warnings, 0 notes
+    1 error, 0 warnings, 0 notes
     next, when that is fixed: contextweaver mcp doctor --config none.yaml
     ");
 }
@@ -182,7 +182,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
       note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
-    gateway.yaml: 1 servers
+    gateway.yaml: 1 server
     next: contextweaver mcp doctor
 
     # yaml-language-server: $schema=gateway.schema.json

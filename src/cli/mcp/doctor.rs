@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::block_on;
 use super::chain::{self, Values};
 use crate::cli::terminal::line;
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::catalog::Severity;
 use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped};
 
@@ -129,10 +129,10 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
     let count = |severity| found.complaints.iter().filter(|complaint| complaint.severity == severity).count();
     writeln!(
         out,
-        "{} errors, {} warnings, {} notes",
-        count(Severity::Error),
-        count(Severity::Warning),
-        count(Severity::Note)
+        "{}, {}, {}",
+        counted(count(Severity::Error), "error"),
+        counted(count(Severity::Warning), "warning"),
+        counted(count(Severity::Note), "note")
     )?;
     Ok(())
 }

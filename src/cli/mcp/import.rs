@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::chain::{self, Values};
 use super::refuse_existing;
 use crate::cli::terminal::{line, shown};
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::{replace_file, replace_private_file};
 use contextweaver_gateway::{
     Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
@@ -146,10 +146,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         writes.add(&change.path, change.after.clone(), Some(permissions))?;
     }
     writes.write()?;
-    let count = conversion.servers.len();
+    let count = counted(conversion.servers.len(), "server");
     match adds {
-        true => note(&format!("{}: {count} servers more", path.display())),
-        false => note(&format!("{}: {count} servers", path.display())),
+        true => note(&format!("{}: {count} more", path.display())),
+        false => note(&format!("{}: {count}", path.display())),
     }
     if args.format == Format::Text {
         told(&applied, &conversion.values, out)?;
