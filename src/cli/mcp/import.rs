@@ -582,7 +582,9 @@ mod tests {
         let written = std::fs::read_to_string(&config).unwrap();
         assert!(!written.contains("s3cret") && written.contains("${env:DESK_TOKEN}"), "{written}");
         // A second time there is nothing to import, and the backup is not lost.
-        assert!(run(&["--write", config_path, "--force", "--apply"]).0.is_err());
+        let again = std::fs::read_to_string(&file).unwrap();
+        run(&["--write", config_path, "--apply"]).0.unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), again);
         run(&["--restore"]).0.unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert!(run(&["--restore"]).0.unwrap_err().to_string().contains("no backup"));
