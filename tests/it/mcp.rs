@@ -703,6 +703,66 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
     }
 }
 
+/// A signal while a server still starts: the end is orderly and the server ended with it, and the configuration is read
+/// again once the catalog is served.
+#[cfg(unix)]
+#[test]
+fn signals_during_the_start_are_heeded() {
+    use std::io::{BufRead, BufReader};
+    use std::time::{Duration, Instant};
+
+    const SOON: Duration = Duration::from_secs(60);
+    let kill = |pid: &str, signal: &str| {
+        let mut kill = std::process::Command::new("kill");
+        kill.args([signal, pid]).stderr(std::process::Stdio::null()).status().unwrap().success()
+    };
+    // It says its process, and answers nothing while there is a file `shut`.
+    let slow = SCRIPT.replace("echo $$ >> pids", "echo $$ >> pids; while [ -e shut ]; do sleep 0.05; done");
+    let plain: &[&str] = &[];
+    let passthrough: &[&str] = &["--mode", "passthrough"];
+    let http: &[&str] = &["--transport", "http", "--listen", "127.0.0.1:0"];
+    let cases = [
+        (plain, "-TERM"),
+        (plain, "-INT"),
+        (plain, "-HUP"),
+        (passthrough, "-TERM"),
+        (http, "-TERM"),
+        (http, "-INT"),
+        (http, "-HUP"),
+    ];
+    for (flags, signal) in cases {
+        let files = Files::new();
+        files.write("shut", "");
+        let server = serde_json::json!({"command": "sh", "args": ["-c", slow], "era": "legacy", "timeout": 120,
+            "cwd": files.path("")});
+        let config = serde_json::json!({"upstreams": {"a": server}, "startup": {"upstream_timeout_seconds": 120}});
+        files.write("gateway.json", config.to_string());
+        let arguments = [&["mcp", "serve", "--config", "gateway.json"], flags].concat();
+        let mut child = Running(files.start(&arguments));
+        let mut log = BufReader::new(child.0.stderr.take().unwrap()).lines();
+        let began = Instant::now();
+        let server = loop {
+            let pids = std::fs::read_to_string(files.path("pids")).unwrap_or_default();
+            if let Some(pid) = pids.lines().next() {
+                break pid.to_owned();
+            }
+            assert!(began.elapsed() < SOON, "the server was not started");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let told = Instant::now();
+        assert!(kill(&child.0.id().to_string(), signal));
+        if signal == "-HUP" {
+            std::fs::remove_file(files.path("shut")).unwrap();
+            let said = log.find(|line| line.as_ref().unwrap().contains("configuration")).unwrap().unwrap();
+            assert!(said.contains("was read again and is in force"), "{flags:?}: {said}");
+            assert!(kill(&child.0.id().to_string(), "-TERM"));
+        }
+        assert_eq!(child.0.wait().unwrap().code(), Some(0), "{flags:?} {signal}");
+        assert!(told.elapsed() < SOON, "{flags:?} {signal}: it waited for its server");
+        assert!(!kill(&server, "-0"), "{flags:?} {signal}: the server is still there");
+    }
+}
+
 /// A process that is ended when nobody needs it any more.
 struct Running(std::process::Child);
 

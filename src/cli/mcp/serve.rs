@@ -129,11 +129,21 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(threads);
     block_on_runtime(&mut builder, async {
-        let opening = Gateway::begin(config).await.context(NOT_STARTED)?;
+        // Before any server is started: one may take long, and would be left behind.
+        let mut told = Told::from(signals()?);
+        let Some(opening) = told.unless_ended(Gateway::begin(config)).await else {
+            Gateway::abandoned().await;
+            return ended_early(args);
+        };
+        let opening = opening.context(NOT_STARTED)?;
         let live = Live::from(Arc::clone(opening.gateway()));
         let opened = async { opening.open().await.context(NOT_STARTED).map(drop) };
         if args.dry_run {
-            opened.await?;
+            let Some(opened) = told.unless_ended(opened).await else {
+                live.now().close().await;
+                return ended_early(args);
+            };
+            opened?;
             report(&live.now(), out)?;
             if let Some(file) = &file {
                 let flag = chain::flag(file);
@@ -142,7 +152,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 ));
             }
         } else {
-            serve(args, &live, file.as_deref(), opened).await?;
+            serve(args, &live, file.as_deref(), opened, &mut told).await?;
             let gateway = live.now();
             if let Some(savings) = gateway.savings() {
                 // Nobody may listen any more.
@@ -159,21 +169,71 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 const NOT_STARTED: &str = "the gateway did not start";
 
+/// What comes of a gateway that was told to end before it served anything.
+fn ended_early(args: &Args) -> Result<Outcome> {
+    if args.dry_run {
+        bail!("it was ended before it was known what would be served");
+    }
+    Ok(Outcome::Ok)
+}
+
+/// The signals to this process since it began to start. One to read the configuration again waits until it can be heeded.
+struct Told<N> {
+    next: N,
+    /// Whether there is one to read the configuration again that nobody has heeded yet.
+    is_to_reload: bool,
+}
+
+impl<N: AsyncFnMut() -> Signal> From<N> for Told<N> {
+    fn from(next: N) -> Self {
+        Self { next, is_to_reload: false }
+    }
+}
+
+impl<N: AsyncFnMut() -> Signal> Told<N> {
+    /// The next signal that nobody has heeded.
+    async fn next(&mut self) -> Signal {
+        if std::mem::take(&mut self.is_to_reload) { Signal::Reload } else { (self.next)().await }
+    }
+
+    /// Ends at a signal to end.
+    async fn ended(&mut self) {
+        while (self.next)().await == Signal::Reload {
+            self.is_to_reload = true;
+        }
+    }
+
+    /// What comes of `work`; `None` at a signal to end, with which it is dropped.
+    async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.ended() => None,
+        }
+    }
+}
+
 /// Serves clients until they end or this process is told to; `opened` makes the catalog.
-async fn serve(args: &Args, live: &Live, file: Option<&Path>, opened: impl Future<Output = Result<()>>) -> Result<()> {
+async fn serve(
+    args: &Args,
+    live: &Live,
+    file: Option<&Path>,
+    opened: impl Future<Output = Result<()>>,
+    told: &mut Told<impl AsyncFnMut() -> Signal>,
+) -> Result<()> {
     let is_terminal = std::io::stderr().is_terminal();
     if args.transport == Transport::Stdio && args.console.is_none() && !is_terminal {
         // Only the client asks, so it is answered as soon as that can be, and the catalog is made meanwhile.
-        return serve_streams(args, live, opened).await;
+        return serve_streams(args, live, opened, told).await;
     }
-    opened.await?;
+    let Some(opened) = told.unless_ended(opened).await else { return Ok(()) };
+    opened?;
     if is_terminal {
         banner(&live.now(), args.transport, file, &mut std::io::stderr().lock())?;
     }
     let console = open_console(live, args).await?;
     match args.transport {
-        Transport::Stdio => serve_streams(args, live, std::future::ready(Ok(()))).await?,
-        Transport::Http => serve_http(args, live).await?,
+        Transport::Stdio => serve_streams(args, live, std::future::ready(Ok(())), told).await?,
+        Transport::Http => serve_http(args, live, told).await?,
     }
     if let Some((end, serving)) = console {
         drop(end);
@@ -183,7 +243,12 @@ async fn serve(args: &Args, live: &Live, file: Option<&Path>, opened: impl Futur
 }
 
 /// Serves the client on standard streams, and makes the catalog with `opened`.
-async fn serve_streams(args: &Args, live: &Live, opened: impl Future<Output = Result<()>>) -> Result<()> {
+async fn serve_streams(
+    args: &Args,
+    live: &Live,
+    opened: impl Future<Output = Result<()>>,
+    told: &mut Told<impl AsyncFnMut() -> Signal>,
+) -> Result<()> {
     // The streams are served on a task of their own; this one heeds signals.
     let (end, ended) = oneshot::channel::<()>();
     let serving = serve_stdio(live.clone(), async move {
@@ -194,8 +259,7 @@ async fn serve_streams(args: &Args, live: &Live, opened: impl Future<Output = Re
     let served = async {
         tokio::select! {
             served = &mut serving => Ok(served?),
-            told = until_told(args, live, None) => {
-                told?;
+            () = heed(told, args, live, None) => {
                 let _ = end.send(());
                 let _ = leave.send(());
                 Ok(serving.await?)
@@ -245,50 +309,21 @@ fn workers(config: &GatewayConfig) -> usize {
     }
 }
 
-async fn serve_http(args: &Args, live: &Live) -> Result<()> {
+async fn serve_http(args: &Args, live: &Live, told: &mut Told<impl AsyncFnMut() -> Signal>) -> Result<()> {
     let http = live.now().config().http.clone();
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     let server = HttpServer::bind(live.clone(), http).await?;
     let (control, address) = (server.control(), server.address()?);
-    let told = async {
-        // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
-        let listening = format_args!("listening at {scheme}://{address}/mcp");
-        if let Err(error) = until_told_after(args, live, Some(&control), listening).await {
-            tracing::error!(%error, "signals cannot be heeded");
-        }
-    };
-    server.serve(told).await;
+    // Who started it with port 0 learns here where it is.
+    writeln!(std::io::stderr(), "listening at {scheme}://{address}/mcp")?;
+    server.serve(heed(told, args, live, Some(&control))).await;
     Ok(())
 }
 
-/// Heeds signals from now on, says so, and goes on as [`until_told`].
-async fn until_told_after(
-    args: &Args,
-    live: &Live,
-    control: Option<&HttpControl>,
-    said: std::fmt::Arguments<'_>,
-) -> Result<()> {
-    let heeded = signals()?;
-    writeln!(std::io::stderr(), "{said}")?;
-    heed(heeded, args, live, control).await;
-    Ok(())
-}
-
-/// Ends when this process is told to end. Told to, it reads the configuration again meanwhile.
-///
-/// # Errors
-/// The signals cannot be waited for.
-async fn until_told(args: &Args, live: &Live, control: Option<&HttpControl>) -> Result<()> {
-    heed(signals()?, args, live, control).await;
-    Ok(())
-}
-
-async fn heed(mut signals: impl AsyncFnMut() -> Signal, args: &Args, live: &Live, control: Option<&HttpControl>) {
-    while signals().await == Signal::Reload {
-        let outcome = tokio::select! {
-            outcome = reload(args, live, control) => outcome,
-            () = ended_by(&mut signals) => return,
-        };
+/// Does what this process is told by signals until one tells it to end.
+async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, live: &Live, control: Option<&HttpControl>) {
+    while told.next().await == Signal::Reload {
+        let Some(outcome) = told.unless_ended(reload(args, live, control)).await else { return };
         // Nobody may listen any more.
         let _ = match outcome {
             Ok(stays) if stays.is_empty() => {
@@ -307,11 +342,6 @@ async fn heed(mut signals: impl AsyncFnMut() -> Signal, args: &Args, live: &Live
             ),
         };
     }
-}
-
-/// Ends at a signal to end; others that come meanwhile are heeded by what is being done.
-async fn ended_by(signals: &mut impl AsyncFnMut() -> Signal) {
-    while signals().await == Signal::Reload {}
 }
 
 /// Reads the configuration again and puts it in force, as a whole or not at all. The fields that need a restart are

@@ -38,6 +38,7 @@ use crate::tools::questions::QuestionRules;
 use crate::upstream::breaker::CircuitState;
 use crate::upstream::mailbox::{EventSender, Events};
 use crate::upstream::registry::Upstreams;
+use crate::upstream::stdio::children_ended;
 
 /// How long upstreams have to end, and events to be written.
 const CLOSING: Duration = Duration::from_secs(6);
@@ -124,7 +125,14 @@ impl Gateway {
         Self::begin_on(config, artifacts).await
     }
 
-    /// The same with a store that is open.
+    /// Waits, within the grace of [`Gateway::close`], for the end of the servers that a start which was dropped had started.
+    pub async fn abandoned() {
+        if tokio::time::timeout(CLOSING, children_ended()).await.is_err() {
+            tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams that did not end in time are left");
+        }
+    }
+
+    /// The same as [`Gateway::begin`] with a store that is open.
     pub(super) async fn begin_on(config: GatewayConfig, artifacts: Artifacts) -> Result<Opening, StartError> {
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })

@@ -21,7 +21,7 @@ pub mod registry;
 pub mod retry;
 pub(crate) mod sandbox;
 pub(crate) mod sse;
-mod stdio;
+pub(crate) mod stdio;
 pub mod toolset;
 
 pub use self::fault::Fault;

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -134,7 +134,12 @@ impl LineLink {
         let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
         let (closing, closed) = oneshot::channel();
         let watching = watch(child, group, streams, closed, Arc::clone(&peer), Arc::clone(&alive));
-        let process = Process { closing: Mutex::new(Some(closing)), watching: Mutex::new(tokio::spawn(watching)) };
+        let counted = Counted::begin();
+        let watching = tokio::spawn(async move {
+            let _counted = counted;
+            watching.await;
+        });
+        let process = Process { closing: Mutex::new(Some(closing)), watching: Mutex::new(watching) };
         Ok(Self { peer, alive, process: Some(process) })
     }
 
@@ -166,6 +171,31 @@ impl LineLink {
             }
         }
     }
+}
+
+/// How many children of this process are watched.
+static WATCHED: LazyLock<tokio::sync::watch::Sender<usize>> = LazyLock::new(tokio::sync::watch::Sender::default);
+
+/// A child that is watched, until it is dropped.
+struct Counted;
+
+impl Counted {
+    fn begin() -> Self {
+        WATCHED.send_modify(|count| *count += 1);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        WATCHED.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Waits until every child that this process has started has ended with all that it started.
+pub(crate) async fn children_ended() {
+    // The sender lives as long as the process.
+    let _ = WATCHED.subscribe().wait_for(|count| *count == 0).await;
 }
 
 /// A child that is to have these variables and no others, leads its own processes, and speaks on pipes.
