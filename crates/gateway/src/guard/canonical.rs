@@ -344,7 +344,7 @@ mod tests {
         #[test]
         fn all_else_is_written_as_before(text in "\\PC{0,8}", number in any::<i64>(), more in any::<f64>()) {
             prop_assume!(more.is_finite());
-            let value = serde_json::json!({"b": [text, number, {(text.clone()): more}], (text.clone()): null, "a": true});
+            let value = serde_json::json!({"b": [text, number, {(text.clone()): more}], (text): null, "a": true});
             let with = |large: &str| format!("[{large},{value}]");
             let written = as_written(&with("99999999999999999999991"));
             prop_assert_eq!(written, with("99999999999999999999991").replace(&value.to_string(), &canonical(&value)));
