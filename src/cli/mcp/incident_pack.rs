@@ -250,7 +250,7 @@ fn archive(files: &[IncidentFile], manifest: &IncidentManifest) -> Result<Vec<u8
 }
 
 fn print(out: &mut dyn Write, path: &Path, manifest: &IncidentManifest) -> Result<()> {
-    let (files, values) = (counted(manifest.files.len(), "file"), counted(manifest.covered as usize, "value"));
+    let (files, values) = (counted(manifest.files.len(), "file"), counted(manifest.covered, "value"));
     line(out, format_args!("{}: {files}, {values} covered", path.display()))?;
     for file in &manifest.files {
         line(out, format_args!("{:>11}  {}: {}", grouped(file.bytes as u64), file.name, file.about))?;

@@ -277,7 +277,7 @@ mod tests {
     fn a_query_that_comes_again_is_all_that_the_simple_rule_learns() {
         let tools = r#"[{"name": "alpha", "description": "One"}, {"name": "beta", "description": "Two"}]"#;
         let line = |n: usize| {
-            let (text, tool) = if n % 2 == 0 { ("the rota", "alpha") } else { ("the board", "beta") };
+            let (text, tool) = if n.is_multiple_of(2) { ("the rota", "alpha") } else { ("the board", "beta") };
             format!(r#"{{"id": "{n}", "query": "{text}", "relevant": ["{tool}"]}}"#)
         };
         let queries: Vec<String> = (0..40).map(line).collect();
