@@ -120,6 +120,7 @@ fn a_configuration_is_previewed_and_examined() {
     notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
       not in a sandbox: it may do what the user of the gateway may
     a client sees 3 tools of 794 tokens (mode gateway) instead of 2 tools of 37 tokens
+      for so few tools it costs more tokens than it saves; `mode: passthrough` adds none
     error: upstreams.notes: find.all: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
       tell the server's author, or list it in `exclude_tools`
     note: upstreams.notes: find.all: its argument schema does not say "type": "object"

@@ -176,9 +176,10 @@ impl Opening {
             return Err(StartError::Empty);
         }
         let view = Arc::new(view);
+        // Before any call is answered: rows of calls say what was served by the event that stands before them.
+        serving.observe(&view, started);
         serving.view.store(Arc::clone(&view));
         let _ = serving.is_open.set(());
-        serving.observe(&view, started);
         if let Some(lessons) = &serving.lessons {
             let (all, absent) = lessons.counts(&view);
             tracing::info!(observations = all, of_tools_not_served = absent, "searches learn from calls");

@@ -407,7 +407,7 @@ mod tests {
         {"session":"c","caller":"ci","first":"2026-11-22T12:00:06.000042+00:00","last":"2026-11-22T12:00:06.000042+00:00","calls":0,"failed":0,"counted":0,"definitions_not_sent":-50,"results_held_back":0,"other":0,"net":-50,"cost":-0.00015}
         {"session":"b","caller":"local","first":"2026-11-22T12:00:03.000042+00:00","last":"2026-11-22T12:00:03.000042+00:00","calls":1,"failed":1,"counted":1,"definitions_not_sent":900,"results_held_back":0,"other":30,"net":870,"cost":0.00261}
         {"session":"old","caller":null,"first":"2026-11-22T12:00:00.000042+00:00","last":"2026-11-22T12:00:00.000042+00:00","calls":1,"failed":0,"counted":0,"definitions_not_sent":null,"results_held_back":null,"other":null,"net":null}
-        {"left_out":0,"calls_left_out":0,"price":{"per_million_tokens":3.0,"currency":"$"},"bad_lines":2,"first_bad_lines":[{"line":5,"reason":"expected ident at line 1 column 2"},{"line":10,"reason":"it is not finished: EOF while parsing a value at line 1 column 14"}]}
+        {"left_out":0,"calls_left_out":0,"price":{"per_million_tokens":3.0,"currency":"$"},"bad_lines":2,"first_bad_lines":[{"line":5,"reason":"expected ident at column 2"},{"line":10,"reason":"it is not finished: EOF while parsing a value at column 14"}]}
         "#);
         let net: i64 = all.items.iter().filter_map(|row| row.net).sum();
         assert_eq!(
@@ -438,7 +438,7 @@ mod tests {
         {"time":"2026-11-22T12:00:03.000042+00:00","session":"b","caller":"local","event":"execute.failed","operation":null,"tool":null,"decision":"refuse","outcome":"POLICY_DENIED","result_tokens":null,"answer_tokens":30,"saved":-30,"ms":2.5}
         {"time":"2026-11-22T12:00:02.000042+00:00","session":"a","caller":"ci","event":"browse.completed","operation":"tool_browse","tool":null,"decision":"allow","outcome":"OK","result_tokens":null,"answer_tokens":40,"saved":-40,"ms":2.5}
         {"time":"2026-11-22T12:00:00.000042+00:00","session":"old","caller":null,"event":"execute.completed","operation":"tool_execute","tool":null,"decision":null,"outcome":"OK","result_tokens":null,"answer_tokens":null,"saved":null,"ms":2.5}
-        {"left_out":0,"bad_lines":2,"first_bad_lines":[{"line":5,"reason":"expected ident at line 1 column 2"},{"line":10,"reason":"it is not finished: EOF while parsing a value at line 1 column 14"}]}
+        {"left_out":0,"bad_lines":2,"first_bad_lines":[{"line":5,"reason":"expected ident at column 2"},{"line":10,"reason":"it is not finished: EOF while parsing a value at column 14"}]}
         "#);
         let some = CallRows::read(events().as_bytes(), 2, &Window::all()).unwrap();
         assert_eq!((&some.items[..], some.left_out), (&all.items[..2], 3));
