@@ -158,6 +158,8 @@ def test_messages(command, tmp_path):
     broken, wrong = tmp_path / "broken.json", tmp_path / "wrong.toml"
     broken.write_text('{"tools": [{"name": 7}]}')
     wrong.write_text("top_k = 0\n")
+    newer = tmp_path / "newer.session"
+    newer.write_text('{"format": "contextweaver session", "schema": 99}')
     twice = tmp_path / "twice.json"
     twice.write_text('[{"name": "a", "description": "b"}, {"name": "a", "description": "b"}]')
     house = ("route", "--catalog", HOUSEHOLD)
@@ -170,7 +172,7 @@ def test_messages(command, tmp_path):
         (cw.RouteError, lambda: cw.Router(HOUSEHOLD).route("x", namespaces=["map"]), (*house, "--namespace", "map", "x")),
         (cw.RouteError, lambda: cw.Router(HOUSEHOLD).browse("/nowhere"), (*house, "--path", "/nowhere")),
         (cw.RouteError, lambda: cw.Router.load(broken, HOUSEHOLD), (*house, "--index", broken, "x")),
-        (cw.SessionError, lambda: cw.Session.load(broken), ("stats", "--session", broken)),
+        (cw.SessionError, lambda: cw.Session.load(newer), ("stats", "--session", newer)),
         (cw.SessionError, lambda: cw.Session.load(tmp_path / "no"), ("stats", "--session", tmp_path / "no")),
         (cw.EvaluationError, lambda: cw.evaluate(HOUSEHOLD, broken),
          ("bench", "eval", "--catalog", HOUSEHOLD, "--queries", broken)),
@@ -180,6 +182,11 @@ def test_messages(command, tmp_path):
             ours()
         assert str(raised.value) == command(*theirs), theirs
         assert issubclass(kind, cw.ContextweaverError)
+    # The command adds another command, which a program has no use for.
+    with pytest.raises(cw.SessionError) as raised:
+        cw.Session.load(broken)
+    said = command("stats", "--session", broken)
+    assert said.startswith(f"{raised.value}; ") and "contextweaver ingest --events" in said
 
 
 def test_the_collections_are_there():
