@@ -90,7 +90,7 @@ pub(super) enum Command {
     /// Try a grid of configurations and show the ones that nothing beats
     #[command(after_help = sweep::EXAMPLE)]
     Sweep(sweep::SweepArgs),
-    /// Compare two configurations case by case
+    /// Compare two results, engines or configurations, with a verdict
     #[command(after_help = compare::EXAMPLE)]
     Compare(compare::CompareArgs),
     /// Grow your own catalog with distractors and see what recall is left

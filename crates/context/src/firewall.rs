@@ -88,7 +88,9 @@ pub enum FirewallError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The content that was to be shortened is not text.
-    #[error("the artifact `{handle}` ({media_type}) is no text; it can be read with a view only")]
+    #[error(
+        "the artifact `{handle}` ({media_type}) is not text, so it cannot be shortened; read its bytes from the artifact store"
+    )]
     NoText {
         /// The handle of the artifact.
         handle: Handle,

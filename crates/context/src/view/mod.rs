@@ -95,7 +95,7 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The artifact is not text.
-    #[error("`{handle}` is {media_type} of {bytes} bytes and no text; views show text")]
+    #[error("`{handle}` is {media_type} of {bytes} bytes and not text; views show text only")]
     Binary {
         /// The handle of the artifact.
         handle: Handle,

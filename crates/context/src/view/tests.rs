@@ -86,7 +86,7 @@ fn what_is_not_there_is_said() {
         error: the pattern `(` is not usable: error: unclosed group
         error: `head:10` selects nothing: the text has 0 bytes
         error: the cursor `99` does not fit; pass on the one that the last answer named, with the same selector
-        `h` is image/png of 2 bytes and no text; views show text
+        `h` is image/png of 2 bytes and not text; views show text only
         ");
 }
 

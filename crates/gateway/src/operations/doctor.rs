@@ -205,7 +205,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
                 Severity::Error,
                 place.clone(),
                 reason,
-                "fix the file; docs/gateway.md has every field",
+                "fix the file; `contextweaver schema gateway` prints every field",
             ));
             None
         }

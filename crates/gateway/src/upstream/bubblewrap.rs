@@ -97,8 +97,8 @@ impl SandboxError {
             Self::NoBubblewrap => "install bubblewrap 0.8 or newer: `apt-get install bubblewrap`",
             Self::NoLimits => "install util-linux: `apt-get install util-linux`",
             Self::Refused(_) => {
-                "permit user namespaces to the gateway's user (docs/security.md has the settings), or run the server in a \
-                 container and set `sandbox: false` for it"
+                "permit user namespaces to the gateway's user (see the page Security of the documentation), or run the \
+                 server in a container and set `sandbox: false` for it"
             }
             Self::NoProgram(_) => "install it, or write its full path",
             Self::Missing { .. } => "make it, or take it out of the list",

@@ -235,7 +235,10 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     } else if lists.is_none() {
         entries = whole(text).ok_or_else(|| {
             let problem = "none of the keys `tools`, `resources`, `prompts` and `items` is there";
-            top_level(Fault::new(problem).with_fix("give a list of tools in one of the forms of docs/formats.md"))
+            top_level(
+                Fault::new(problem)
+                    .with_fix("give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`"),
+            )
         })?;
     }
     let tools = lists.tools.unwrap_or_default().0.into_iter().enumerate();

@@ -824,7 +824,7 @@ items:
         a.json: line 1, column 2: expected ident; correct it, or leave it out with --lenient
         the catalog is empty: a.json: no tool, resource or prompt is listed there
         the catalog is empty: a.json: no tool, resource or prompt is listed there
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools in one of the forms of docs/formats.md, or leave it out with --lenient
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
         a.json: tools["name"]: an object is expected, not a number; correct it, or leave it out with --lenient
         a.json: top level: a JSON-RPC error response: {"code": -32601, "message": "no such method"}; ask the server again, or leave it out with --lenient
         a.json: result: invalid length 0, expected an object with `tools`, `resources` or `prompts`; correct it, or leave it out with --lenient
@@ -842,7 +842,7 @@ items:
         a.json: tools[0]: unexpected end of hex escape; correct it, or leave it out with --lenient
         a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
         a.json: tools[0] `d`: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools in one of the forms of docs/formats.md, or leave it out with --lenient
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
         a.yaml: line 2, column 16: unclosed bracket '['; correct it, or leave it out with --lenient
         a.yaml: tools[1]: an object is expected, not a number; correct it, or leave it out with --lenient
         a.yaml: top level: invalid type: integer `7`, expected a sequence; correct it, or leave it out with --lenient
