@@ -271,6 +271,7 @@ fn what_pages_say_is_what_happens() {
     docs/ci.md: blocks run 3, outputs compared 0
         not run: a gate that fails ends it.
     docs/choose.md: blocks run 4, outputs compared 0
+        not run: it starts a server.
     docs/collections.md: blocks run 0, outputs compared 0
         not run: it downloads.
     docs/comparison.md: blocks run 1, outputs compared 0

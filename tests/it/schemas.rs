@@ -93,7 +93,7 @@ fn every_file_of_the_project_is_valid() {
 #[test]
 fn the_tool_lists_of_the_page_are_valid() {
     let page = fs::read_to_string(checkout().join("docs/formats.md")).unwrap();
-    let section = page.split("\n### Tool lists of others\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let section = page.split("\n### Other tool-list formats\n").nth(1).unwrap().split("\n### ").next().unwrap();
     let examples: Vec<&str> =
         section.split("```json\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
     assert!(examples.len() > 12);

@@ -892,7 +892,7 @@ proptest! {
 fn the_examples_of_the_page_are_read() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let section = page.split("\n### Tool lists of others\n").nth(1).unwrap();
+    let section = page.split("\n### Other tool-list formats\n").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let mut read = Vec::new();
     let mut rest = section;
