@@ -146,7 +146,7 @@ fn a_memory_is_served_as_tools_within_bounds() {
     let listed = files.converse(&serve, &[json!({})]).0;
     let names: Vec<&str> =
         listed[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["search", "list", "remember", "record", "forget"]);
+    assert_eq!(names, ["forget", "list", "record", "remember", "search"]);
     let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
     let calls = [
         call("list", json!({})),
@@ -215,7 +215,7 @@ fn a_memory_is_served_as_tools_within_bounds() {
 
     - pool: 41 connections
 
-    {"code":-32602,"message":"invalid params: there is no tool `nothing`"}
+    {"code":-32602,"message":"unknown tool: nothing"}
     "#);
     // What is kept outlives the server, and prompts search it.
     let (answers, _) = files.converse(&["mcp", "memory-serve", "--source", "memory.db"], &[json!({})]);

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     let mut config =
         GatewayConfig { mode: Mode::Passthrough, name: "contextweaver-memory".to_owned(), ..GatewayConfig::default() };
-    let target = Target::InProcess(InProcess::new(server));
+    let target = Target::InProcess(InProcess::new(server.into_tools()));
     config.upstreams.insert("memory".to_owned(), UpstreamConfig::new(target));
     block_on(async {
         let gateway = Gateway::start(config).await.context("the memory did not start")?;

@@ -1,17 +1,15 @@
 //! A memory as an MCP server: its tools search, list, keep and forget.
 //!
-//! It is an upstream within this process, so that a gateway in front of it speaks the protocol and guards it as any other
-//! server. What is kept comes from a model: it is put on one line and bounded, without secrets, terminal sequences and the
-//! markers of chat templates, and there may be so many facts and episodes and no more.
+//! It becomes a set of tools within this process, so that a gateway in front of it guards it as any other server. What is
+//! kept comes from a model: it is put on one line and bounded, without secrets, terminal sequences and the markers of chat
+//! templates, and there may be so many facts and episodes and no more.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::message::{Raw, RpcError};
-use crate::protocol::versions::LEGACY_VERSIONS;
-use crate::upstream::fault::Fault;
-use crate::upstream::in_process::Answer;
+use crate::upstream::toolset::{Tool, Toolset};
 use contextweaver_context::clean::clean;
 use contextweaver_context::event::{Episode, Fact, Phase};
 use contextweaver_context::memory::{MemorySource, RecallBounds, SourceError, SqliteMemories, recall, shareable};
@@ -30,6 +28,12 @@ const MOST_LISTED: usize = 50;
 
 /// Characters of a value that `list` shows.
 const GLANCE: usize = 120;
+
+const SEARCH: &str = "Search what is remembered: facts and episodes that share words with the query, the best first.";
+const LIST: &str = "List the remembered facts by key.";
+const REMEMBER: &str = "Remember a fact under a key. A fact with the same key is replaced.";
+const RECORD: &str = "Record an episode: in one or two sentences what was done and what came of it.";
+const FORGET: &str = "Forget a fact by its key, or an episode by its id.";
 
 /// How much a memory gives and takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,21 +59,8 @@ pub struct MemoryServer {
     config: ContextConfig,
 }
 
-/// A tool, and whether it needs a store that may be written.
-struct Tool {
-    name: &'static str,
-    writes: bool,
-    definition: fn() -> Value,
-    call: fn(&MemoryServer, &Map<String, Value>) -> Result<String, String>,
-}
-
-const TOOLS: [Tool; 5] = [
-    Tool { name: "search", writes: false, definition: search_definition, call: MemoryServer::search },
-    Tool { name: "list", writes: true, definition: list_definition, call: MemoryServer::list },
-    Tool { name: "remember", writes: true, definition: remember_definition, call: MemoryServer::remember },
-    Tool { name: "record", writes: true, definition: record_definition, call: MemoryServer::record },
-    Tool { name: "forget", writes: true, definition: forget_definition, call: MemoryServer::forget },
-];
+/// What a tool does with its arguments: the text of its answer, or why there is none.
+type Function = fn(&MemoryServer, &Map<String, Value>) -> Result<String, String>;
 
 impl MemoryServer {
     /// Serves `sources`, which are searched and not changed.
@@ -92,23 +83,25 @@ impl MemoryServer {
         Ok(self)
     }
 
-    fn tools(&self) -> impl Iterator<Item = &'static Tool> {
-        let writes = self.store.is_some();
-        TOOLS.iter().filter(move |tool| writes || !tool.writes)
-    }
-
-    fn call(&self, params: Option<&Raw>) -> Result<Value, RpcError> {
-        let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
-        let name = params["name"].as_str().unwrap_or_default();
-        let tool = self.tools().find(|tool| tool.name == name);
-        let tool = tool.ok_or_else(|| RpcError::invalid_params(format!("there is no tool `{}`", glance(name))))?;
-        let none = Map::new();
-        let arguments = params["arguments"].as_object().unwrap_or(&none);
-        let (text, is_error) = match (tool.call)(self, arguments) {
-            Ok(text) => (text, false),
-            Err(reason) => (reason, true),
+    /// The memories as a server: `search`, and where there is a store the tools that list and change it.
+    #[must_use]
+    pub fn into_tools(self) -> Toolset {
+        let memory = Arc::new(self);
+        // A store is on a disk and may be large, and a source may be anywhere.
+        let tool = |name: &str, description: &str, schema: Value, function: Function| {
+            let memory = Arc::clone(&memory);
+            Tool::long(name, description, schema, move |arguments, _| function(&memory, arguments).map(Value::String))
         };
-        Ok(json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
+        let mut tools = vec![tool("search", SEARCH, search_schema(), Self::search).with("annotations", reading())];
+        if memory.store.is_some() {
+            tools.extend([
+                tool("list", LIST, list_schema(), Self::list).with("annotations", reading()),
+                tool("remember", REMEMBER, remember_schema(), Self::remember).with("annotations", writing(false)),
+                tool("record", RECORD, record_schema(), Self::record).with("annotations", writing(false)),
+                tool("forget", FORGET, forget_schema(), Self::forget).with("annotations", writing(true)),
+            ]);
+        }
+        Toolset::of("memory", env!("CARGO_PKG_VERSION"), tools)
     }
 
     fn search(&self, arguments: &Map<String, Value>) -> Result<String, String> {
@@ -205,30 +198,6 @@ impl MemoryServer {
     }
 }
 
-impl Answer for MemoryServer {
-    fn answer(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
-        let answer = match method {
-            "initialize" => json!({
-                "protocolVersion": LEGACY_VERSIONS[0],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "memory", "version": env!("CARGO_PKG_VERSION")},
-            }),
-            "ping" => json!({}),
-            "tools/list" => {
-                let definition = |tool: &Tool| {
-                    let mut definition = Map::from_iter([("name".to_owned(), tool.name.into())]);
-                    definition.extend((tool.definition)().as_object().cloned().unwrap_or_default());
-                    definition
-                };
-                json!({"tools": self.tools().map(definition).collect::<Vec<_>>()})
-            }
-            "tools/call" => self.call(params).map_err(Fault::Rpc)?,
-            _ => return Err(Fault::Rpc(RpcError::method_not_found(method))),
-        };
-        Ok(Raw::of(&answer))
-    }
-}
-
 /// A text among the arguments, as it may be kept: on one line, clean, without secrets, of at most `most` characters.
 fn text(arguments: &Map<String, Value>, name: &str, most: usize) -> Result<String, String> {
     let given = arguments.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -269,69 +238,45 @@ fn member(description: &str, most: usize) -> Value {
     json!({"type": "string", "description": description, "minLength": 1, "maxLength": most})
 }
 
-fn search_definition() -> Value {
-    json!({
-        "description": "Search what is remembered: facts and episodes that share words with the query, the best first.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"query": member("What you want to know, in words that the memory may have.", MOST_TEXT)},
-            "required": ["query"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": true, "openWorldHint": false},
-    })
+/// The schema of arguments, of which those in `required` must be there.
+fn schema(properties: &Value, required: &[&str]) -> Value {
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = false.into();
+    schema
 }
 
-fn list_definition() -> Value {
-    json!({
-        "description": "List the remembered facts by key.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"after": member("Show the keys after this one.", MOST_TEXT)},
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": true, "openWorldHint": false},
-    })
+fn search_schema() -> Value {
+    let query = member("What you want to know, in words that the memory may have.", MOST_TEXT);
+    schema(&json!({ "query": query }), &["query"])
 }
 
-fn remember_definition() -> Value {
-    json!({
-        "description": "Remember a fact under a key. A fact with the same key is replaced.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "key": member("What the fact is about, in a few words.", MOST_KEY),
-                "value": member("What is so. Not a secret: those are masked.", MOST_TEXT),
-            },
-            "required": ["key", "value"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
-    })
+fn list_schema() -> Value {
+    schema(&json!({"after": member("Show the keys after this one.", MOST_TEXT)}), &[])
 }
 
-fn record_definition() -> Value {
-    json!({
-        "description": "Record an episode: in one or two sentences what was done and what came of it.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"summary": member("What happened.", MOST_TEXT)},
-            "required": ["summary"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
-    })
+fn remember_schema() -> Value {
+    let key = member("What the fact is about, in a few words.", MOST_KEY);
+    let value = member("What is so. Not a secret: those are masked.", MOST_TEXT);
+    schema(&json!({"key": key, "value": value}), &["key", "value"])
 }
 
-fn forget_definition() -> Value {
-    json!({
-        "description": "Forget a fact by its key, or an episode by its id.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"key": member("The key or id.", MOST_TEXT)},
-            "required": ["key"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false},
-    })
+fn record_schema() -> Value {
+    schema(&json!({"summary": member("What happened.", MOST_TEXT)}), &["summary"])
+}
+
+fn forget_schema() -> Value {
+    schema(&json!({"key": member("The key or id.", MOST_TEXT)}), &["key"])
+}
+
+/// The annotations of a tool that changes nothing.
+fn reading() -> Value {
+    json!({"readOnlyHint": true, "openWorldHint": false})
+}
+
+/// The annotations of a tool that changes the store; what is done twice is as done once.
+fn writing(destroys: bool) -> Value {
+    json!({"readOnlyHint": false, "destructiveHint": destroys, "idempotentHint": true, "openWorldHint": false})
 }

@@ -121,7 +121,7 @@ impl Toolset {
     }
 
     /// A server of our own, whose tools have names of their own each.
-    pub(super) fn of<const N: usize>(name: &str, version: &str, tools: [Tool; N]) -> Self {
+    pub(crate) fn of(name: &str, version: &str, tools: impl IntoIterator<Item = Tool>) -> Self {
         let tools = tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
         Self { name: name.to_owned(), version: version.to_owned(), tools }
     }
