@@ -10,7 +10,6 @@ pub(crate) mod lessons;
 mod list_cache;
 pub(crate) mod names;
 pub(crate) mod pages;
-pub(crate) mod param_headers;
 pub(crate) mod routes;
 pub(crate) mod serving;
 pub(crate) mod shelf;

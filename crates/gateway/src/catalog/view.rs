@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::names::{Names, published_name};
 use super::pages::{Entries, Lists};
-use super::param_headers::{ParamHeaders, param_headers};
 use super::routes::Routes;
 use super::shelf::{Shelf, Target};
+use crate::protocol::headers::{ParamHeaders, param_headers};
 use crate::protocol::listing::Listing;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;

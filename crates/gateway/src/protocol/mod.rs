@@ -4,6 +4,7 @@
 
 pub(crate) mod client_info;
 pub(crate) mod framing;
+pub(crate) mod headers;
 pub(crate) mod listing;
 pub mod message;
 pub(crate) mod stateless;

@@ -27,15 +27,9 @@ use super::peer::{Peer, Queued, Ticket};
 use super::sse::EventReader;
 use crate::common::program;
 use crate::common::sync::lock;
+use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::message::{Message, Raw, RpcError};
 use crate::protocol::versions::MODERN_VERSION;
-
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
 
 /// How long a connection may take to be made.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -262,7 +256,7 @@ impl HttpLink {
             return ticket.answer().await;
         }
         if call.method == "initialize"
-            && let Some(session) = response.headers().get(SESSION)
+            && let Some(session) = response.headers().get(SESSION_ID)
         {
             let _ = self.server.session.set(session.clone());
         }
@@ -344,12 +338,12 @@ impl Server {
     fn dressed(&self, method: Method) -> RequestBuilder {
         let mut request = self.client.request(method, self.url.clone()).headers(self.headers.clone());
         if let Some(session) = self.session.get() {
-            request = request.header(SESSION, session);
+            request = request.header(SESSION_ID, session);
         }
         match &*lock(&self.dialect) {
             Dialect::Handshake => request,
-            Dialect::Legacy(version) => request.header(VERSION, version),
-            Dialect::Modern => request.header(VERSION, MODERN_VERSION),
+            Dialect::Legacy(version) => request.header(PROTOCOL_VERSION, version),
+            Dialect::Modern => request.header(PROTOCOL_VERSION, MODERN_VERSION),
         }
     }
 
@@ -368,7 +362,7 @@ impl Server {
     async fn get(&self, last: Option<&str>) -> Result<Response, Fault> {
         let mut request = self.dressed(Method::GET).header(ACCEPT, EVENTS);
         if let Some(last) = last {
-            request = request.header(LAST_EVENT, last);
+            request = request.header(LAST_EVENT_ID, last);
         }
         let response = self.checked(request.send().await.map_err(unreachable)?).await?;
         match content_type(&response) {

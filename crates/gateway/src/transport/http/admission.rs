@@ -11,13 +11,13 @@ use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 
-use super::headers::JSON;
 use super::jwt;
 use super::oauth::OAuth;
 use super::reply::{Lease, Refused};
 use super::tls::Certificate;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, anyone};
 use crate::config::tls::{CertificateName, TlsConfig};
+use crate::protocol::headers::JSON;
 use crate::session::identity::{Identity, Presented};
 
 /// The checks of a server: hosts, origins, tokens and certificates.
@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
     use crate::config::http::{Token, TokenHolder};
-    use crate::transport::http::headers::EVENTS;
+    use crate::protocol::headers::EVENTS;
 
     fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();

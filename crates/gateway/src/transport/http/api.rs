@@ -18,12 +18,13 @@ use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::admission::check_content_type;
-use super::headers::{JSON, trace_of};
+use super::headers::trace_of;
 use super::listener::{Doors, Endpoint, HttpError, Listener, read};
 use super::reply::{Refused, Reply, whole};
 use crate::common::sync::lock;
 use crate::common::work::{Exhausted, aside, work_of};
 use crate::config::http::HttpConfig;
+use crate::protocol::headers::JSON;
 use crate::session::identity::Identity;
 use crate::telemetry::metrics::Durations;
 use crate::telemetry::otlp::{OpenSpan, Otlp, OtlpConfig};

@@ -27,12 +27,12 @@ use serde_json::json;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::admission::check_content_type;
-use super::headers::JSON;
 use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Refused, Reply, events, whole};
 use crate::common::sync::lock;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
 use crate::guard::desk::{Answered, Case, Ending};
+use crate::protocol::headers::JSON;
 use crate::server::live::Live;
 use crate::server::overview::Slow;
 use crate::session::identity::Identity;

@@ -3,32 +3,15 @@
 //! A header that contradicts the body is refused: a proxy that routes or permits by the header would otherwise let through
 //! what it does not see.
 
-use std::borrow::Cow;
-
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::catalog::param_headers::ParamHeader;
+use crate::protocol::headers::{METHOD, NAME, PROTOCOL_VERSION, ParamHeader, decoded};
 use crate::protocol::message::{Raw, RpcError};
 use crate::protocol::stateless::{HEADER_MISMATCH, named};
 use crate::protocol::trace_context::{PARENT, STATE, TraceContext};
-
-/// The media type of JSON.
-pub(super) const JSON: &str = "application/json";
-/// The media type of a stream of server-sent events.
-pub(super) const EVENTS: &str = "text/event-stream";
-/// The header with the session of a client of the handshake era.
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The header with the protocol version.
-pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The header with the id of the last event that a client got of a stream.
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The place in a trace that the headers name.
 pub(super) fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
@@ -83,17 +66,12 @@ pub(super) fn check_params(headers: &HeaderMap, wanted: &[ParamHeader], params: 
         arguments: Value,
     }
     let arguments = params.and_then(|params| params.read::<Params>().ok()).unwrap_or_default().arguments;
-    for ParamHeader { path, header } in wanted {
-        let argument = path.iter().try_fold(&arguments, |value, key| value.get(key));
-        let argument = argument.and_then(|value| match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
-            _ => None,
-        });
-        match argument {
+    for wanted in wanted {
+        let header = &wanted.header;
+        match wanted.of(&arguments) {
             Some(argument) => compare(headers, header, &argument)?,
             None if headers.contains_key(header) => {
-                let path = path.join(".");
+                let path = wanted.path.join(".");
                 return Err(mismatch(format!("the header `{header}` is present and the argument `{path}` is missing")));
             }
             None => {}
@@ -113,14 +91,6 @@ fn compare(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), Rpc
     }
 }
 
-/// The value of a header; one that cannot stand in a header as it is comes as `=?base64?…?=`.
-fn decoded(written: &str) -> Option<Cow<'_, str>> {
-    match written.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        Some(inner) => Some(String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok()?.into()),
-        None => Some(written.into()),
-    }
-}
-
 fn mismatch(reason: String) -> RpcError {
     RpcError::new(HEADER_MISMATCH, reason)
 }
@@ -131,7 +101,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::param_headers::param_headers;
+    use crate::protocol::headers::param_headers;
 
     #[test]
     fn headers_say_what_the_body_says() {

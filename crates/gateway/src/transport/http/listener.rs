@@ -24,11 +24,11 @@ use tokio::sync::{Semaphore, watch};
 
 use super::admission::Admission;
 use super::cors;
-use super::headers::JSON;
 use super::patience::Patient;
 use super::reply::{Lease, Refused, Reply, empty, whole};
 use super::tls::{Certificate, handshake};
 use crate::config::http::HttpConfig;
+use crate::protocol::headers::JSON;
 use crate::session::identity::Identity;
 use crate::transport::PULSE;
 use crate::transport::crowd::{Crowd, neighbour};

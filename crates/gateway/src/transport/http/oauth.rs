@@ -8,12 +8,12 @@ use hyper::{Response, StatusCode, Uri};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::headers::JSON;
 use super::jwt::{self, BadToken, Claims};
 use super::keys::Keys;
 use super::reply::{Refused, Reply, whole};
 use crate::common::secret::Secret;
 use crate::config::oauth::OAuthConfig;
+use crate::protocol::headers::JSON;
 use crate::session::identity::{Identity, Presented};
 
 /// Where clients find what they need to know to get a token.

@@ -13,9 +13,9 @@ use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, Sleep};
 
-use super::headers::{EVENTS, JSON};
 use super::sessions::Visit;
 use super::streams::Follower;
+use crate::protocol::headers::{EVENTS, JSON};
 use crate::protocol::message::{self, Outcome, Raw, RpcError};
 
 /// After how long a silent stream says that it is still there, so that nobody on the way cuts it.

@@ -26,13 +26,14 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
-use super::headers::{self, EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, single, trace_of};
+use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, SessionLimits, Sessions, Visit};
 use super::streams::{Position, QUEUE};
 use crate::config::http::HttpConfig;
+use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
