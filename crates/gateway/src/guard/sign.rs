@@ -499,12 +499,7 @@ fn taken_apart(message: &Raw) -> Option<(Raw, Option<Raw>)> {
 }
 
 fn with_signature(message: &Raw, signature: &Signature) -> Raw {
-    let Ok(mut members) = message.read::<Members<'_>>() else { return message.clone() };
-    let meta = members.get("_meta").map(Raw::of);
-    let mut meta: Members<'_> = meta.as_ref().and_then(|meta| meta.read().ok()).unwrap_or_default();
-    meta.set(SIGNATURE, &Raw::of(signature));
-    members.set("_meta", &Raw::of(&meta));
-    Raw::of(&members)
+    message.with_meta(|meta| meta.set(SIGNATURE, &Raw::of(signature)))
 }
 
 pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {

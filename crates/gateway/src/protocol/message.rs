@@ -52,6 +52,11 @@ impl Raw {
         serde_json::from_slice(&self.0)
     }
 
+    /// The same object with what `change` does to its `_meta`; as it is where it is no object.
+    pub(crate) fn with_meta(&self, change: impl FnOnce(&mut Members<'_>)) -> Self {
+        self.read::<Members<'_>>().map_or_else(|_| self.clone(), |members| members.with_meta(change))
+    }
+
     /// The text as a raw value, for embedding into what is serialised.
     #[must_use]
     pub fn to_raw_value(&self) -> Box<RawValue> {
@@ -278,18 +283,28 @@ impl<'m> Members<'m> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
 
-    /// Replaces the member called `key`, or adds it at the end.
-    pub fn set(&mut self, key: &'m str, value: &Raw) {
-        let value = Cow::Owned(value.to_raw_value());
-        match self.0.iter_mut().find(|(name, _)| name == key) {
-            Some(member) => member.1 = value,
-            None => self.0.push((Cow::Borrowed(key), value)),
+    /// Replaces the member called `key`, or adds it at the end. Of several of that name one is left: who reads the last of
+    /// them must not read another value.
+    pub fn set(&mut self, key: impl Into<Cow<'m, str>>, value: &Raw) {
+        let (key, mut value) = (key.into(), Some(Cow::Owned(value.to_raw_value())));
+        self.0.retain_mut(|(name, old)| *name != key || value.take().map(|value| *old = value).is_some());
+        if let Some(value) = value {
+            self.0.push((key, value));
         }
     }
 
     /// Takes the member called `key` away.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(name, _)| name != key);
+    }
+
+    /// The text of the object with what `change` does to its `_meta`, which is empty where it is absent or no object.
+    pub(crate) fn with_meta(mut self, change: impl FnOnce(&mut Members<'_>)) -> Raw {
+        let meta = self.get("_meta").map(Raw::of);
+        let mut meta: Members<'_> = meta.as_ref().and_then(|meta| meta.read().ok()).unwrap_or_default();
+        change(&mut meta);
+        self.set("_meta", &Raw::of(&meta));
+        Raw::of(&self)
     }
 }
 
@@ -409,6 +424,25 @@ mod tests {
         assert_eq!(&params.as_ref().unwrap().0[..], b"{\"b\":1, \"a\" : 1e2}");
         let written = message.to_bytes();
         assert_eq!(&written[..], br#"{"jsonrpc":"2.0","id":1.0e0,"method":"x/y","params":{"b":1, "a" : 1e2}}"#);
+    }
+
+    #[test]
+    fn a_member_that_is_set_stands_once_and_what_is_beside_it_stays() {
+        let with_meta = |text: &'static str| {
+            let raw = Raw(Bytes::from_static(text.as_bytes()));
+            format!("{:?}", raw.with_meta(|meta| meta.set("a", &Raw::of(&1))))
+        };
+        let cases = [
+            (r#"{"b":1.50}"#, r#"{"b":1.50,"_meta":{"a":1}}"#),
+            (r#"{"_meta":{"b":1.50,"a":2,"c":1e400},"b":1}"#, r#"{"_meta":{"b":1.50,"a":1,"c":1e400},"b":1}"#),
+            (r#"{"_meta":{"a":2,"b":3,"\u0061":4}}"#, r#"{"_meta":{"a":1,"b":3}}"#),
+            (r#"{"_meta":{"b":2},"b":3,"_meta":{"b":4}}"#, r#"{"_meta":{"b":2,"a":1},"b":3}"#),
+            (r#"{"_meta":[1]}"#, r#"{"_meta":{"a":1}}"#),
+            ("[1]", "[1]"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(with_meta(text), expected);
+        }
     }
 
     #[test]

@@ -134,12 +134,9 @@ impl Subscription {
         if !self.filter.accepts(method, uri) {
             return;
         }
-        let mut members: Members<'_> = params.and_then(|params| params.read().ok()).unwrap_or_default();
-        let mut meta: serde_json::Map<String, Value> =
-            members.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
-        meta.insert(SUBSCRIPTION_KEY.to_owned(), self.id.read().unwrap_or_default());
-        members.set("_meta", &Raw::of(&meta));
-        let _ = self.out.try_send(message::notification(method, Some(&Raw::of(&members))));
+        let members: Members<'_> = params.and_then(|params| params.read().ok()).unwrap_or_default();
+        let params = members.with_meta(|meta| meta.set(SUBSCRIPTION_KEY, &self.id));
+        let _ = self.out.try_send(message::notification(method, Some(&params)));
     }
 }
 

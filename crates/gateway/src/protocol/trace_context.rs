@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::message::{Members, Raw};
+use super::message::{Members, Raw, is_object};
 use contextweaver_core::text::hex;
 
 /// The name of the member and of the header.
@@ -78,16 +78,17 @@ impl TraceContext {
     /// `params` with this place in its `_meta`; without an object for it, as they are.
     pub(crate) fn set_in(&self, params: Option<&Raw>) -> Raw {
         let params = params.cloned().unwrap_or_else(|| Raw::of(&serde_json::json!({})));
-        let Ok(mut members) = params.read::<Members<'_>>() else { return params };
-        let meta = members.get("_meta").map_or_else(|| "{}".to_owned(), |meta| meta.get().to_owned());
-        let Ok(mut meta) = serde_json::from_str::<Members<'_>>(&meta) else { return params };
-        meta.set(PARENT, &Raw::of(&self.parent()));
-        match &self.state {
-            Some(state) => meta.set(STATE, &Raw::of(state)),
-            None => meta.remove(STATE),
+        let Ok(members) = params.read::<Members<'_>>() else { return params };
+        if members.get("_meta").is_some_and(|meta| !is_object(meta.get().as_bytes())) {
+            return params.clone();
         }
-        members.set("_meta", &Raw::of(&meta));
-        Raw::of(&members)
+        members.with_meta(|meta| {
+            meta.set(PARENT, &Raw::of(&self.parent()));
+            match &self.state {
+                Some(state) => meta.set(STATE, &Raw::of(state)),
+                None => meta.remove(STATE),
+            }
+        })
     }
 }
 
@@ -144,6 +145,9 @@ mod tests {
         assert_eq!(params, json!({"name": "x", "_meta": {"progressToken": 3, "traceparent": context.parent()}}));
         assert_eq!(TraceContext::of_params(Some(&Raw::of(&params))), Some(context.clone()));
         assert_eq!(context.set_in(None).read::<Value>().unwrap()["_meta"]["traceparent"], context.parent());
-        assert_eq!(TraceContext::of_params(Some(&Raw::of(&json!({"_meta": 3})))), None);
+        for odd in [json!({"_meta": 3}), json!([1])].map(|odd| Raw::of(&odd)) {
+            assert_eq!(TraceContext::of_params(Some(&odd)), None);
+            assert_eq!(context.set_in(Some(&odd)), odd);
+        }
     }
 }

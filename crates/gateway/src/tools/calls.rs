@@ -13,7 +13,7 @@ use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
 use crate::guard::sign::{SIGNATURE, Signature};
-use crate::protocol::message::{Members, Raw};
+use crate::protocol::message::Raw;
 use crate::results::content::{Read, contents, messages, tool_result};
 use crate::results::firewall::{Origin, ResultFirewall};
 use crate::session::elicitation::is_question;
@@ -198,12 +198,7 @@ impl Calls {
 
 /// A result that says how long its upstream took; what else is in its `_meta` stays.
 fn with_duration(answer: &Raw, took: Duration) -> Raw {
-    let Ok(mut members) = answer.read::<Members<'_>>() else { return answer.clone() };
-    let meta = members.get("_meta").map(Raw::of);
-    let mut meta: Members<'_> = meta.as_ref().and_then(|meta| meta.read().ok()).unwrap_or_default();
-    meta.set(DURATION, &Raw::of(&((took.as_secs_f64() * 1e6).round() / 1e3)));
-    members.set("_meta", &Raw::of(&meta));
-    Raw::of(&members)
+    answer.with_meta(|meta| meta.set(DURATION, &Raw::of(&((took.as_secs_f64() * 1e6).round() / 1e3))))
 }
 
 /// The parameters of `tools/call` and `prompts/get`.

@@ -383,20 +383,19 @@ impl Drop for Ticket<'_> {
 
 /// Parameters with what the gateway has to say in their `_meta`.
 fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
-    let mut members: Members<'_> = call.params.and_then(|params| params.read().ok()).unwrap_or_default();
-    let mut own: Map<String, Value> =
-        members.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
-    if let Some(token) = progress {
-        own.insert("progressToken".to_owned(), token.into());
-    }
-    if let Some(Value::Object(meta)) = meta {
-        own.extend(meta.clone());
-        if let Some(caller) = call.caller {
-            own.insert(CAPABILITIES_KEY.to_owned(), askable(caller).into());
+    let members: Members<'_> = call.params.and_then(|params| params.read().ok()).unwrap_or_default();
+    members.with_meta(|own| {
+        if let Some(token) = progress {
+            own.set("progressToken", &Raw::of(&token));
         }
-    }
-    members.set("_meta", &Raw::of(&own));
-    Raw::of(&members)
+        let Some(Value::Object(meta)) = meta else { return };
+        for (key, value) in meta {
+            own.set(key.clone(), &Raw::of(value));
+        }
+        if let Some(caller) = call.caller {
+            own.set(CAPABILITIES_KEY, &Raw::of(&askable(caller)));
+        }
+    })
 }
 
 /// What an upstream of the stateless protocol may ask a client for: it asks in its result, which a client of the
