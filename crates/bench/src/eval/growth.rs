@@ -181,13 +181,13 @@ fn array(lines: &[String]) -> String {
 /// The tool as it was received, or as an MCP tool when it was made in code. A definition that came without the key
 /// `server` from a source that names its server otherwise gets one.
 fn line_of(item: &SelectableItem) -> String {
-    let received = item.raw.as_deref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
+    let received = item.definition();
     match (&item.server, serde_json::from_str::<Value>(&received)) {
         (Some(server), Ok(Value::Object(mut tool))) if !tool.contains_key("server") => {
             tool.insert("server".to_owned(), Value::String(server.clone()));
             Value::Object(tool).to_string()
         }
-        _ => received,
+        _ => received.into_owned(),
     }
 }
 

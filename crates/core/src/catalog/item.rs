@@ -1,5 +1,6 @@
 //! The unit that routing selects: one tool, agent, skill, resource or prompt, as its source described it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -150,6 +151,15 @@ impl SelectableItem {
         }
     }
 
+    /// The definition as its server gave it; where there is none, as [`Self::definition_json`] writes it.
+    #[must_use]
+    pub fn definition(&self) -> Cow<'_, str> {
+        match &self.raw {
+            Some(raw) => raw.get().into(),
+            None => self.definition_json().into(),
+        }
+    }
+
     /// The definition that a model would be shown without routing: one line of compact JSON with the name, the
     /// description and the argument schema, key order as received.
     #[must_use]
@@ -222,6 +232,9 @@ mod tests {
         let (bare, full) = (expected(&json!({"type": "object"})), expected(&schema));
         assert_eq!(item.definition_json(), bare);
         item.args_schema = Some(Arc::new(schema));
-        assert_eq!(item.definition_json(), full);
+        assert_eq!((item.definition_json(), &*item.definition()), (full.clone(), &*full));
+        let received = r#"{"b": 1.50, "name": "x"}"#;
+        item.raw = Some(Arc::from(RawValue::from_string(received.to_owned()).unwrap()));
+        assert_eq!((item.definition_json(), &*item.definition()), (full, received));
     }
 }

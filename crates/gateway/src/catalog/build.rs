@@ -87,12 +87,7 @@ fn views(
 
 /// What changed of a definition that is not served, as far as the view before shows it.
 fn changed(item: &SelectableItem, before: Option<&CatalogView>) -> ChangedDefinition {
-    let text = |item: &SelectableItem| -> Arc<str> {
-        match &item.raw {
-            Some(raw) => Arc::from(raw.get()),
-            None => Arc::from(item.definition_json()),
-        }
-    };
+    let text = |item: &SelectableItem| -> Arc<str> { Arc::from(item.definition()) };
     let server = item.server.clone().unwrap_or_default();
     let is_it = |other: &&SelectableItem| other.name == item.name && other.server.as_deref() == Some(&*server);
     let old = before.and_then(|before| {

@@ -137,8 +137,7 @@ fn tools<'e>(mode: Mode, shelf: Option<&'e Shelf>, names: &'e [String]) -> impl 
     let items = shelf.map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
     items.iter().zip(names).enumerate().filter_map(move |(at, (item, name))| match mode {
         Mode::Passthrough => {
-            let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-            let shown = renamed(&definition, name).and_then(|definition| with_object_input(&definition));
+            let shown = renamed(&item.definition(), name).and_then(|definition| with_object_input(&definition));
             if shown.is_none() {
                 tracing::warn!(id = %item.id, "not listed: its `inputSchema` is not the schema of an object");
             }

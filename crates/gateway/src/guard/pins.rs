@@ -348,8 +348,8 @@ impl Pins {
 }
 
 fn fingerprint(item: &SelectableItem) -> Fingerprint {
-    let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-    Fingerprint { name: item.name.clone(), ..Fingerprint::of(&serde_json::from_str(&definition).unwrap_or_default()) }
+    let definition = serde_json::from_str(&item.definition()).unwrap_or_default();
+    Fingerprint { name: item.name.clone(), ..Fingerprint::of(&definition) }
 }
 
 /// Holds what a server lists against its pins.

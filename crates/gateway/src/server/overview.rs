@@ -10,6 +10,7 @@ use super::gateway::Gateway;
 use crate::catalog::view::{CatalogView, ChangedDefinition};
 use crate::guard::desk::Case;
 use crate::upstream::breaker::CircuitState;
+use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::Estimator;
 
 /// Tools that are shown, at most.
@@ -187,14 +188,8 @@ impl Gateway {
 /// The tools of a view with the tokens of their definitions, most first.
 fn tokens(view: &CatalogView) -> Vec<(String, usize)> {
     let items = view.tools.as_ref().map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
-    let count = |text: &str| Estimator::Cl100kBase.count(text);
-    let mut tokens: Vec<(String, usize)> = items
-        .iter()
-        .map(|item| {
-            let tokens = item.raw.as_ref().map_or_else(|| count(&item.definition_json()), |raw| count(raw.get()));
-            (item.id.clone(), tokens)
-        })
-        .collect();
+    let count = |item: &SelectableItem| (item.id.clone(), Estimator::Cl100kBase.count(&item.definition()));
+    let mut tokens: Vec<(String, usize)> = items.iter().map(count).collect();
     tokens.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     tokens
 }

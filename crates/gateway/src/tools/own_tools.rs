@@ -149,9 +149,7 @@ impl OwnTools {
     /// The full definition of a tool.
     fn definition(&self, caller: &Caller, view: &CatalogView, target: &Target<'_>) -> Raw {
         self.cards.note_shown(caller, view, target);
-        let item = target.item;
-        let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-        text_result(&self.calls.guards.sanitize().json(&definition), false)
+        text_result(&self.calls.guards.sanitize().json(&target.item.definition()), false)
     }
 }
 
