@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::sessions::{SessionLimits, Visit};
+use super::sessions::Visit;
 use super::streams::Stream;
 use crate::guard::state::{Opened, SessionBounds, SharedSessions, State};
 use crate::protocol::client_info::ClientInfo;
@@ -82,7 +82,7 @@ pub(super) async fn look_up(
     state: &Arc<dyn State>,
     id: &str,
     client: &Identity,
-    limits: SessionLimits,
+    limits: SessionBounds,
 ) -> Result<Known, RpcError> {
     if id.len() > LONGEST_ID {
         return Ok(Known::Closed);
@@ -117,7 +117,7 @@ pub(super) async fn keep(
     state: &Arc<dyn State>,
     session: &Session,
     method: &str,
-    limits: SessionLimits,
+    limits: SessionBounds,
     outcome: Option<Outcome>,
 ) -> Option<Outcome> {
     let opens = match method {
@@ -129,11 +129,9 @@ pub(super) async fn keep(
         return outcome;
     }
     let (id, owner, record) = (session.id().to_owned(), session.tenant().to_owned(), Record::of(session).text());
-    let SessionLimits { idle, most, most_of_one } = limits;
-    let bounds = SessionBounds { idle, most, most_of_one };
     let now = SystemClock.now();
     let kept = run(state, move |sessions| match opens {
-        true => sessions.open_session(&id, &owner, &record, now, bounds),
+        true => sessions.open_session(&id, &owner, &record, now, limits),
         false => sessions.change_session(&id, &owner, &record).map(|()| Opened::Open),
     });
     match kept.await {
@@ -272,7 +270,7 @@ pub(super) async fn end(state: &Arc<dyn State>, session: &Session) -> Result<(),
 }
 
 /// Says of sessions with an open request or stream that they are in use. Those that were ended elsewhere are returned.
-pub(super) async fn touch(state: &Arc<dyn State>, visits: Vec<Visit>, limits: SessionLimits) -> Vec<Visit> {
+pub(super) async fn touch(state: &Arc<dyn State>, visits: Vec<Visit>, limits: SessionBounds) -> Vec<Visit> {
     let mut ended = Vec::new();
     for visit in visits {
         match look_up(state, visit.id(), visit.identity(), limits).await {

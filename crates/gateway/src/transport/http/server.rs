@@ -30,9 +30,10 @@ use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
-use super::sessions::{NoSession, SessionLimits, Sessions, Visit};
+use super::sessions::{NoSession, Sessions, Visit};
 use super::streams::{Position, QUEUE};
 use crate::config::http::HttpConfig;
+use crate::guard::state::SessionBounds;
 use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
@@ -118,9 +119,9 @@ impl HttpServer {
     }
 }
 
-fn limits(config: &HttpConfig) -> SessionLimits {
+fn limits(config: &HttpConfig) -> SessionBounds {
     let most_of_one = config.sessions_of_one();
-    SessionLimits { idle: config.session_idle, most: config.max_sessions, most_of_one }
+    SessionBounds { idle: config.session_idle, most: config.max_sessions, most_of_one }
 }
 
 /// Changes how a server serves, without ending a connection: who is let in, by which certificates, within which bounds.
@@ -507,7 +508,7 @@ fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Vis
     let visit = shared.sessions.open(client, is_shared).map_err(|none| {
         let status = match none {
             NoSession::OwnInUse(_) => StatusCode::TOO_MANY_REQUESTS,
-            NoSession::Full => StatusCode::SERVICE_UNAVAILABLE,
+            NoSession::Full | NoSession::NoRandomness => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refused::rpc(status, Some(id.clone()), RpcError::new(INTERNAL_ERROR, none.to_string()))
     })?;

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::streams::Streams;
 use crate::common::sync::lock;
+use crate::guard::state::SessionBounds;
 use crate::session::client::Session;
 use crate::session::identity::Identity;
+use contextweaver_core::text::hex;
 
 /// A session cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -20,25 +22,17 @@ pub(super) enum NoSession {
     /// There are as many as there may be.
     #[error("too many sessions are in use; try again later")]
     Full,
+    /// There can be no id that nobody guesses.
+    #[error("no session, since the system gives no randomness")]
+    NoRandomness,
 }
 
 /// Sessions that are open.
 #[derive(Debug)]
 pub(super) struct Sessions {
     entries: Mutex<HashMap<String, Arc<Entry>>>,
-    limits: Mutex<SessionLimits>,
+    limits: Mutex<SessionBounds>,
     now: fn() -> Instant,
-}
-
-/// What sessions are held to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SessionLimits {
-    /// How long one may rest.
-    pub(super) idle: Duration,
-    /// Sessions at a time.
-    pub(super) most: usize,
-    /// Of one caller.
-    pub(super) most_of_one: usize,
 }
 
 #[derive(Debug)]
@@ -101,17 +95,17 @@ impl Drop for Visit {
 
 impl Sessions {
     /// No sessions yet.
-    pub(super) fn new(limits: SessionLimits, now: fn() -> Instant) -> Self {
+    pub(super) fn new(limits: SessionBounds, now: fn() -> Instant) -> Self {
         Self { entries: Mutex::default(), limits: Mutex::new(limits), now }
     }
 
     /// From now on these limits are in force; what is open stays.
-    pub(super) fn limit(&self, limits: SessionLimits) {
+    pub(super) fn limit(&self, limits: SessionBounds) {
         *lock(&self.limits) = limits;
     }
 
     /// The limits that are in force.
-    pub(super) fn limits(&self) -> SessionLimits {
+    pub(super) fn limits(&self) -> SessionBounds {
         *lock(&self.limits)
     }
 
@@ -123,8 +117,8 @@ impl Sessions {
     /// All of the caller's are in use, or others have all sessions, or the system gives no randomness for an id.
     pub(super) fn open(&self, owner: &Arc<Identity>, shared: bool) -> Result<Visit, NoSession> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|_| NoSession::Full)?;
-        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        getrandom::fill(&mut random).map_err(|_| NoSession::NoRandomness)?;
+        let id = hex(&random);
         self.sweep();
         let mut entries = lock(&self.entries);
         let own = |entry: &&Arc<Entry>| entry.session.identity().name == owner.name;
@@ -214,6 +208,7 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::time::Duration;
 
     use super::*;
     use crate::config::http::anyone;
@@ -227,8 +222,8 @@ mod tests {
         START.with(|start| *start) + Duration::from_secs(ELAPSED.get())
     }
 
-    fn limits(idle: u64, most: usize, most_of_one: usize) -> SessionLimits {
-        SessionLimits { idle: Duration::from_secs(idle), most, most_of_one }
+    fn limits(idle: u64, most: usize, most_of_one: usize) -> SessionBounds {
+        SessionBounds { idle: Duration::from_secs(idle), most, most_of_one }
     }
 
     fn pass(seconds: u64) {
