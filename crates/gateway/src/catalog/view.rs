@@ -99,24 +99,15 @@ impl CatalogView {
         }
         let (tools, prompts) = (Shelf::new(tools, config)?, Shelf::new(prompts, config)?);
         Ok(Self {
-            generation,
             resources: Shelf::new(resources, config)?,
             tool_names: Names::of(tools.as_ref()),
             prompt_names: Names::of(prompts.as_ref()),
             prompts,
             tools,
             left_out,
-            quarantined: BTreeMap::new(),
-            changed: BTreeMap::new(),
-            profiles: BTreeMap::new(),
             listings,
-            listed_only: BTreeSet::new(),
             namespaces,
-            lists: OnceLock::new(),
-            routes: OnceLock::new(),
-            param_headers: OnceLock::new(),
-            definition_tokens: OnceLock::new(),
-            mark: OnceLock::new(),
+            ..Self::nothing(generation)
         })
     }
 
