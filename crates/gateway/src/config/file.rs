@@ -350,11 +350,7 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem, also where a field does not go with the mode.
     pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
-        let read = |reason| ConfigError::Read { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(read)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let parsed = Self::parse_for(&text, folder, &|name| std::env::var(name).ok(), mode);
-        parsed.map_err(|error| error.of_file(path))
+        Self::read_at(path, &|name| std::env::var(name).ok(), mode)
     }
 
     /// As [`Self::load`], with the values that `environment` has for `${env:NAME}`.
@@ -362,10 +358,18 @@ impl GatewayConfig {
     /// # Errors
     /// As [`Self::load`].
     pub fn load_with(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|reason| ConfigError::Read { path: path.to_owned(), reason })?;
+        Self::read_at(path, environment, None)
+    }
+
+    fn read_at(
+        path: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+        mode: Option<Mode>,
+    ) -> Result<Self, ConfigError> {
+        let read = |reason| ConfigError::Read { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(read)?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, folder, environment).map_err(|error| error.of_file(path))
+        Self::parse_for(&text, folder, environment, mode).map_err(|error| error.of_file(path))
     }
 
     /// Checks a text whose paths are relative to `folder`; `environment` gives the values of `${env:NAME}`.
@@ -442,6 +446,7 @@ impl ConfigFile {
         environment: &dyn Fn(&str) -> Option<String>,
         unset: Unset,
     ) -> Result<GatewayConfig, FieldError> {
+        let lenient = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
         if self.top_k == 0 {
             return Err(FieldError::new("top_k", "must be at least 1"));
         }
@@ -463,30 +468,12 @@ impl ConfigFile {
         if self.encoder && !ENCODER_BUILT_IN {
             return Err(FieldError::new("encoder", OpenError::NotBuilt));
         }
-        let (mut firewall, mut artifacts) = (self.firewall, self.artifacts);
-        if artifacts.redact_secrets {
+        let mut firewall = self.firewall;
+        if self.artifacts.redact_secrets {
             firewall.secrets = Secrets::Redact;
         }
-        artifacts.path = artifacts.path.map(|path| folder.join(path));
-        if let Some(s3) = &mut artifacts.s3 {
-            let environment = |name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
-            let wrong = |field: &str, reason: String| FieldError::new(format!("artifacts.s3.{field}"), reason);
-            for (field, text) in [
-                ("endpoint", &mut s3.endpoint),
-                ("access_key_id", &mut s3.access_key_id),
-                ("secret_access_key", &mut s3.secret_access_key),
-            ] {
-                if let Some(text) = text {
-                    *text = expand(text, &environment).map_err(|error| wrong(field, error.to_string()))?;
-                }
-            }
-            if let Some((field, reason)) = s3.problem() {
-                return Err(wrong(field, reason.to_owned()));
-            }
-            if artifacts.path.is_some() {
-                return Err(FieldError::new("artifacts.s3", "stands beside `path`; leave one out"));
-            }
-        }
+        let artifacts = self.artifacts.checked(folder, &|text| expand(text, lenient));
+        let artifacts = artifacts.map_err(|error| error.under("artifacts"))?;
         if let Some(sandbox) = &self.sandbox {
             sandbox.check_default()?;
         }
@@ -501,7 +488,6 @@ impl ConfigFile {
         check_homes(&upstreams)?;
         let owners = namespaces_of(&upstreams)?;
         let deadline = deadline_of(self.deadline_seconds, &upstreams)?;
-        let environment = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
         let guards = GuardSections {
             policy: self.policy,
             policy_preset: self.policy_preset,
@@ -524,14 +510,14 @@ impl ConfigFile {
             let reason = "goes with the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
             return Err(FieldError::new("durations", reason));
         }
-        let guards = guards.checked(folder, &|text| expand(text, environment))?;
+        let guards = guards.checked(folder, &|text| expand(text, lenient))?;
         guards.check_namespaces(&owners)?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
         if let Some(name) = signed.into_iter().find(|name| !upstreams.contains_key(*name)) {
             let reason = "there is no upstream of that name; its calls would go out unsigned";
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
-        let http = self.http.checked(folder, environment)?;
+        let http = self.http.checked(folder, lenient)?;
         check_credentials(&upstreams, http.oauth.as_ref())?;
         if let Some((field, name)) = http.profiles().find(|(_, name)| !guards.visibility_profiles.contains_key(*name)) {
             return Err(FieldError::new(field, format!("there is no `{name}` under `visibility_profiles`")));
@@ -561,7 +547,7 @@ impl ConfigFile {
             artifacts,
             guards,
             diagnostics: self.diagnostics.map(|path| folder.join(path)),
-            otlp: self.otlp.map(|otlp| otlp.checked(environment)).transpose()?,
+            otlp: self.otlp.map(|otlp| otlp.checked(lenient)).transpose()?,
             audit: self.audit.map(|audit| AuditConfig { file: folder.join(&audit.file), ..audit }),
             price: self.price,
             http,

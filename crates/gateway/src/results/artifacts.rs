@@ -14,6 +14,7 @@ use super::holdings::{HandleKey, Holdings};
 #[cfg(feature = "s3")]
 use super::s3::S3Artifacts;
 use super::s3::S3Config;
+use crate::common::settings::{ExpandError, FieldError};
 use crate::guard::sign::Key;
 use crate::session::client::Session;
 use contextweaver_context::event::{ArtifactRef, Handle};
@@ -54,6 +55,24 @@ impl Default for ArtifactsConfig {
 }
 
 impl ArtifactsConfig {
+    /// The same with its path in `folder`, and with the variables of its bucket in place.
+    ///
+    /// # Errors
+    /// The field that is wrong, and why.
+    pub(crate) fn checked(
+        mut self,
+        folder: &Path,
+        expand: &dyn Fn(&str) -> Result<String, ExpandError>,
+    ) -> Result<Self, FieldError> {
+        self.path = self.path.map(|path| folder.join(path));
+        let Some(s3) = &mut self.s3 else { return Ok(self) };
+        s3.check(expand).map_err(|error| error.under("s3"))?;
+        match &self.path {
+            Some(_) => Err(FieldError::new("s3", "stands beside `path`; leave one out")),
+            None => Ok(self),
+        }
+    }
+
     /// Asks whether the bucket can be read, where there is one; nothing is written.
     ///
     /// # Errors

@@ -12,6 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::common::settings::{ExpandError, FieldError};
+
 /// A bucket, and how it is reached.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,22 +47,35 @@ impl std::fmt::Debug for S3Config {
 }
 
 impl S3Config {
-    /// What is wrong with it: the field, and why.
-    pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
+    /// Puts the variables in place, and checks the fields.
+    ///
+    /// # Errors
+    /// The field that is wrong, and why.
+    pub(super) fn check(&mut self, expand: &dyn Fn(&str) -> Result<String, ExpandError>) -> Result<(), FieldError> {
+        for (field, text) in [
+            ("endpoint", &mut self.endpoint),
+            ("access_key_id", &mut self.access_key_id),
+            ("secret_access_key", &mut self.secret_access_key),
+        ] {
+            if let Some(text) = text {
+                *text = expand(text).map_err(|error| FieldError::new(field, error))?;
+            }
+        }
+        let wrong = |field: &str, reason: &str| Err(FieldError::new(field, reason));
         if !cfg!(feature = "s3") {
-            return Some(("bucket", "this build has no S3; build it with the feature `s3` of contextweaver-gateway"));
+            return wrong("bucket", "this build has no S3; build it with the feature `s3` of contextweaver-gateway");
         }
         if self.bucket.is_empty() {
-            return Some(("bucket", "must not be empty"));
+            return wrong("bucket", "must not be empty");
         }
         let is_url = |url: &String| url.starts_with("https://") || url.starts_with("http://");
         if self.endpoint.as_ref().is_some_and(|endpoint| !is_url(endpoint)) {
-            return Some(("endpoint", "must begin with `https://` or `http://`"));
+            return wrong("endpoint", "must begin with `https://` or `http://`");
         }
         if self.access_key_id.is_some() != self.secret_access_key.is_some() {
-            return Some(("secret_access_key", "goes with `access_key_id`; give both, or neither"));
+            return wrong("secret_access_key", "goes with `access_key_id`; give both, or neither");
         }
-        None
+        Ok(())
     }
 }
 
