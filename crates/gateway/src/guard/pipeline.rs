@@ -174,8 +174,6 @@ pub(crate) struct Guards {
     profiles: Arc<Profiles>,
     approvals: Arc<Approvals>,
     signatures: Signatures,
-    /// The row of the table about signatures.
-    signed: [Use; Route::COUNT],
     cache: Cache,
     pins: Pins,
     shared: Shared,
@@ -247,8 +245,7 @@ impl Guards {
         };
         let rows = rows(&parts);
         let Parts { config, policy, profiles, approvals, signatures, cache, shared, .. } = parts;
-        let signed = rows.iter().find(|row| row.name == SIGNATURE).map_or([Use::Yes; Route::COUNT], |row| row.uses);
-        Ok(Self { config, rows, policy, profiles, approvals, signatures, signed, cache, pins, shared })
+        Ok(Self { config, rows, policy, profiles, approvals, signatures, cache, pins, shared })
     }
 
     /// The rows that a kind of request uses, in their order.
@@ -371,7 +368,7 @@ impl Guards {
 
     /// The signature of one attempt of a call to `upstream`; `None` when it is not signed.
     pub(crate) fn sign(&self, call: &GuardedCall<'_>, upstream: &str) -> Option<Signature> {
-        let item = call.item.filter(|_| self.signed[call.route as usize] == Use::Yes)?;
+        let item = call.item.filter(|_| self.rows_of(call.route).any(|row| row.name == SIGNATURE))?;
         self.signatures.sign_call(upstream, &item.name, || call.canonical_arguments())
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
+use super::audit_line::AuditDecision;
 use crate::common::sync::lock;
 
 /// Calls that are kept, and that a reader may be behind.
@@ -22,8 +23,8 @@ pub(crate) struct SeenCall {
     pub(crate) tool: String,
     /// The name of the caller.
     pub(crate) caller: String,
-    /// `allow`, `refuse` or `ask`.
-    pub(crate) decision: &'static str,
+    /// What was decided about it.
+    pub(crate) decision: AuditDecision,
     /// The guard that refused or asked.
     pub(crate) guard: Option<&'static str>,
     /// The rule by which the policy decided.

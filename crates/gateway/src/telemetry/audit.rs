@@ -124,8 +124,7 @@ impl AuditLog {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Writes what was decided about a request, and waits until that is written. `refused` is the code of the refusal;
-    /// without one the request is allowed, or its caller is asked something.
+    /// Writes what was decided about a request, and waits until that is written; `code` is that of a refusal.
     ///
     /// # Errors
     /// It cannot be written, and the request is to be refused.
@@ -133,15 +132,12 @@ impl AuditLog {
         &self,
         caller: &Caller,
         trace: &Trace,
-        refused: Option<&str>,
+        decision: AuditDecision,
+        code: Option<&str>,
     ) -> Result<(), GatewayError> {
         let mut line = self.line_of(caller, trace, AuditEvent::Decided);
-        line.decision = Some(match refused {
-            Some(_) => AuditDecision::Refuse,
-            None if trace.account().asked => AuditDecision::Ask,
-            None => AuditDecision::Allow,
-        });
-        line.code = refused.map(str::to_owned);
+        line.decision = Some(decision);
+        line.code = code.map(str::to_owned);
         let (sender, written) = oneshot::channel();
         let note = Note::Line(Box::new(line), Some(sender));
         let writing = async {
@@ -243,16 +239,18 @@ impl<'a> Audited<'a> {
     }
 
     /// Writes how it ended. A request about which no decision is written yet, since no upstream was asked, gets its line
-    /// first; `refused` says whether it was refused then.
+    /// first; `failed` says whether it was refused then, unless it had been allowed.
     ///
     /// # Errors
     /// The decision cannot be written, and the request is to be refused.
-    pub(crate) async fn end(mut self, code: &str, refused: bool) -> Result<(), GatewayError> {
+    pub(crate) async fn end(mut self, code: &str, failed: bool) -> Result<(), GatewayError> {
         let account = self.trace.account();
         if account.entry.is_none() {
             self.has_ended = true;
-            self.log.decided(self.caller, &self.trace, refused.then_some(code)).await?;
-            if refused || account.asked {
+            let decision = AuditDecision::of(&account, failed);
+            let refusal = (decision == AuditDecision::Refuse).then_some(code);
+            self.log.decided(self.caller, &self.trace, decision, refusal).await?;
+            if decision != AuditDecision::Allow {
                 return Ok(());
             }
         }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::session::context::Account;
 use contextweaver_core::text::sha256_hex;
 
 /// The version of the form of lines.
@@ -56,6 +57,16 @@ pub enum AuditDecision {
 }
 
 impl AuditDecision {
+    /// What became of a request with this account; `failed` says whether it has. One that failed without having been allowed
+    /// was refused.
+    pub(crate) fn of(account: &Account, failed: bool) -> Self {
+        match (account.asked, failed && !account.allowed) {
+            (true, _) => Self::Ask,
+            (false, true) => Self::Refuse,
+            (false, false) => Self::Allow,
+        }
+    }
+
     /// The word for it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -179,4 +190,26 @@ impl AuditLine {
 /// The hash of a line without its end, as the next one holds it.
 pub(crate) fn hash(line: &[u8]) -> String {
     sha256_hex(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_without_having_been_allowed_was_refused() {
+        let cases = [
+            // asked, allowed, failed
+            ([false, false, false], "allow"),
+            ([false, false, true], "refuse"),
+            ([false, true, false], "allow"),
+            ([false, true, true], "allow"),
+            ([true, false, false], "ask"),
+            ([true, true, false], "ask"),
+        ];
+        for ([asked, allowed, failed], word) in cases {
+            let account = Account { asked, allowed, ..Account::default() };
+            assert_eq!(AuditDecision::of(&account, failed).name(), word, "{account:?}");
+        }
+    }
 }

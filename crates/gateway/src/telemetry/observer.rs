@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::activity::{Activity, SeenCall};
 use super::audit::{AuditLog, Audited};
+use super::audit_line::AuditDecision;
 use super::diagnostics::{Diagnostics, EventName, Happening};
 use super::metrics::{Exports, Metrics, known_method};
 use super::otlp::{OpenSpan, Otlp, OtlpConfig};
@@ -22,7 +23,7 @@ use crate::protocol::message::{Members, Raw};
 use crate::protocol::stateless;
 use crate::protocol::trace_context::TraceContext;
 use crate::session::client::{Caller, Session};
-use crate::session::context::{Account, Trace};
+use crate::session::context::Trace;
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_core::catalog::SelectableItem;
@@ -228,7 +229,7 @@ impl Telemetry {
             time: now.as_secs_f64(),
             tool: tool.to_owned(),
             caller: caller.to_owned(),
-            decision: decision(&account, seen.refused),
+            decision: AuditDecision::of(&account, seen.refused),
             guard: account.guard,
             rule: account.rule,
             approver: account.approver,
@@ -271,7 +272,7 @@ impl Telemetry {
     ) -> Result<(), GatewayError> {
         trace.note(|account| (account.allowed, account.credentials) = (true, credentials));
         match &self.audit {
-            Some(log) => log.decided(caller, trace, None).await,
+            Some(log) => log.decided(caller, trace, AuditDecision::of(&trace.account(), false), None).await,
             None => Ok(()),
         }
     }
@@ -316,8 +317,8 @@ impl Telemetry {
         if let Err(error) = ended.result {
             attributes.insert("code".to_owned(), json!(error.code));
         }
-        let decided = decision(&ended.trace.account(), ended.result.is_err());
-        attributes.insert("decision".to_owned(), decided.into());
+        let decided = AuditDecision::of(&ended.trace.account(), ended.result.is_err());
+        attributes.insert("decision".to_owned(), decided.name().into());
         let mut success = true;
         match ended.result {
             Err(_) => success = false,
@@ -391,15 +392,6 @@ impl Telemetry {
         if let Some(diagnostics) = &self.diagnostics {
             diagnostics.flush().await;
         }
-    }
-}
-
-/// What was decided about a call: `ask`, `refuse` or `allow`. One that failed without having been allowed was refused.
-fn decision(account: &Account, failed: bool) -> &'static str {
-    match (account.asked, failed && !account.allowed) {
-        (true, _) => "ask",
-        (false, true) => "refuse",
-        (false, false) => "allow",
     }
 }
 

@@ -394,7 +394,10 @@ fn by_path(shelf: Option<&Shelf>, path: &str, cursor: Option<&str>, most: usize)
 }
 
 fn path_error(error: &PathError) -> GatewayError {
-    let code = if error.code() == "PATH_NOT_FOUND" { Code::PathNotFound } else { Code::PathInvalid };
+    let code = match error {
+        PathError::NotFound { .. } => Code::PathNotFound,
+        PathError::Invalid { .. } => Code::PathInvalid,
+    };
     GatewayError::new(code, error.to_string()).at(error.path())
 }
 
