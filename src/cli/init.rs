@@ -15,6 +15,7 @@ use super::bench::init::workspace;
 use super::mcp::import;
 use super::terminal::line;
 use contextweaver_core::catalog::{LoadOptions, ToolFormat, load};
+use contextweaver_core::files::folder_of;
 use contextweaver_gateway::{Conversion, quoted};
 
 /// The configuration of a gateway in the folder.
@@ -217,7 +218,7 @@ fn inspected(server: &Path) -> Result<tempfile::NamedTempFile> {
 
 /// Writes all files into a folder beside, and gives it its name: there are all of them, or none.
 fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = folder_of(folder);
     let place = || folder.display().to_string();
     fs::create_dir_all(parent).with_context(place)?;
     let beside = tempfile::Builder::new().prefix(".init-").tempdir_in(parent).with_context(place)?;

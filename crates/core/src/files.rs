@@ -187,8 +187,9 @@ fn replace(
     result.map_err(|source| WriteError { path: path.clone(), source })
 }
 
-/// The folder that `path` is in.
-fn folder_of(path: &Path) -> &Path {
+/// The folder that `path` is in; `.` for a bare name.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -16,7 +16,7 @@ use super::chain::{self, Values};
 use super::{block_on, running};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
-use contextweaver_core::files::replace_private_file;
+use contextweaver_core::files::{folder_of, replace_private_file};
 use contextweaver_gateway::{
     AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Inspection, Window,
     examine, grouped,
@@ -111,7 +111,7 @@ fn refuse(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         bail!("--out: {} exists and is not replaced; name another file", path.display());
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     if !folder.is_dir() {
         bail!("--out: the folder {} does not exist; create it", folder.display());
     }

@@ -18,7 +18,7 @@ use super::state::{Pinned, Stamp, State};
 use crate::common::sync::lock;
 use contextweaver_context::store::StoreError;
 use contextweaver_core::catalog::{Kind, SelectableItem};
-use contextweaver_core::files::{make_private_file, make_private_folder, replace_private_file};
+use contextweaver_core::files::{folder_of, make_private_file, make_private_folder, replace_private_file};
 use contextweaver_core::text::sha256_hex;
 
 /// What happens to a tool whose definition is not the one that is pinned.
@@ -105,10 +105,7 @@ impl FilePins {
         &self,
         work: impl FnOnce(&mut BTreeMap<(String, String), Pin>) -> (Rewrite, T),
     ) -> Result<(Stamp, T), StoreError> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
-            make_private_folder(folder).map_err(|error| self.failed(error))?;
-        }
+        make_private_folder(folder_of(&self.path)).map_err(|error| self.failed(error))?;
         let mut name = self.path.clone().into_os_string();
         name.push(".lock");
         let guard = make_private_file(Path::new(&name)).and_then(|file| file.lock().map(|()| file));

@@ -34,6 +34,7 @@ use contextweaver_context::store::{SqliteStore, redact};
 use contextweaver_core::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
 };
+use contextweaver_core::files::folder_of;
 use contextweaver_core::text::Estimator;
 
 /// Characters of a tool's name that every client accepts, at most.
@@ -249,7 +250,7 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
         complaints.push(Complaint::new(Severity::Error, field, problem, "name a file that exists"));
     }
     if let Some(path) = &config.diagnostics {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         if !folder.is_dir() {
             let problem = format!("the folder {} does not exist", folder.display());
             complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "create the folder"));

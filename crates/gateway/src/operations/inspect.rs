@@ -1,8 +1,7 @@
 //! What a gateway shows and what it spares: the tokens of its own tools against those of all definitions.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::catalog::names::published_name;
@@ -10,8 +9,9 @@ use crate::catalog::serving::UpstreamReport;
 use crate::catalog::view::Counts;
 use crate::guard::schema::Finding;
 use crate::protocol::client_info::ClientInfo;
-use crate::protocol::message::{Raw, RpcError};
+use crate::protocol::message::RpcError;
 use crate::server::gateway::Gateway;
+use crate::server::local_client::listed;
 use crate::session::client::{Caller, Session};
 use crate::surface::mode::Mode;
 use contextweaver_core::catalog::{self, LeftOut, ServerSummary};
@@ -89,25 +89,9 @@ impl Inspection {
 
 /// The tools that a client is shown, page by page.
 async fn surface(gateway: &Gateway) -> Result<Vec<Box<RawValue>>, RpcError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page {
-        tools: Vec<Box<RawValue>>,
-        next_cursor: Option<String>,
-    }
     let (out, _unheard) = mpsc::channel(1);
     let caller = Caller::new(Session::new("inspect"), ClientInfo::default(), out);
-    let (mut tools, mut params): (Vec<Box<RawValue>>, Option<Value>) = (Vec::new(), None);
-    loop {
-        let page = gateway.answer(&caller, "tools/list", params.as_ref().map(Raw::of).as_ref()).await?;
-        let page: Page = page.read().map_err(RpcError::invalid_params)?;
-        tools.extend(page.tools);
-        let next = page.next_cursor.map(|cursor| json!({ "cursor": cursor }));
-        if next.is_none() || next == params {
-            return Ok(tools);
-        }
-        params = next;
-    }
+    listed(gateway, &caller).await
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
@@ -73,11 +73,13 @@ impl LocalClient {
     /// # Errors
     /// The error with which the gateway answers, for what is not a request of the protocol.
     pub fn request(&self, method: &str, params: &impl Serialize) -> Outcome {
-        // Nobody reads what belongs to a request: its messages are dropped, and a question fails at once.
-        let (out, _) = mpsc::channel(1);
-        let caller = Caller::new(Arc::clone(&self.session), self.session.client(), out);
         let params = Raw::of(params);
-        self.runtime.block_on(self.gateway.answer(&caller, method, Some(&params)))
+        self.runtime.block_on(self.gateway.answer(&self.caller(), method, Some(&params)))
+    }
+
+    /// Who asks. Nobody reads what belongs to a request: its messages are dropped, and a question fails at once.
+    fn caller(&self) -> Caller {
+        Caller::new(Arc::clone(&self.session), self.session.client(), mpsc::channel(1).0)
     }
 
     /// Calls a tool of the gateway.
@@ -98,22 +100,7 @@ impl LocalClient {
     /// # Errors
     /// As [`Self::request`].
     pub fn tools(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Page {
-            tools: Vec<Box<RawValue>>,
-            next_cursor: Option<String>,
-        }
-        let mut tools = Vec::new();
-        let mut params = json!({});
-        loop {
-            let page: Page = self.request("tools/list", &params)?.read().map_err(RpcError::invalid_params)?;
-            tools.extend(page.tools);
-            match page.next_cursor {
-                Some(cursor) => params = json!({ "cursor": cursor }),
-                None => return Ok(tools),
-            }
-        }
+        self.runtime.block_on(listed(&self.gateway, &self.caller()))
     }
 
     /// The gateway that answers this client.
@@ -140,6 +127,31 @@ impl LocalClient {
 
     fn store(&self) -> Holdings {
         self.gateway.artifacts().of(&self.session)
+    }
+}
+
+/// The definitions of `tools/list` for this caller, all pages together, each as it is sent.
+///
+/// # Errors
+/// The error with which the gateway answers.
+pub(crate) async fn listed(gateway: &Gateway, caller: &Caller) -> Result<Vec<Box<RawValue>>, RpcError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Page {
+        tools: Vec<Box<RawValue>>,
+        next_cursor: Option<String>,
+    }
+    let (mut tools, mut params) = (Vec::new(), None);
+    loop {
+        let page = gateway.answer(caller, "tools/list", params.as_ref()).await?;
+        let page: Page = page.read().map_err(RpcError::invalid_params)?;
+        tools.extend(page.tools);
+        let next = page.next_cursor.map(|cursor| Raw::of(&json!({ "cursor": cursor })));
+        // A server that gives a cursor again would give the page again.
+        if next.is_none() || next == params {
+            return Ok(tools);
+        }
+        params = next;
     }
 }
 

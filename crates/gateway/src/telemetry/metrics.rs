@@ -288,9 +288,7 @@ impl Metrics {
             text.sample("audit_failures_total", &[], &lines);
         }
         if let Some((dropped, failed)) = exports.spans_lost {
-            text.head("otlp_spans_lost_total", "counter", "Spans that were not exported, by reason.");
-            text.sample("otlp_spans_lost_total", &[("reason", "queue_full")], &dropped);
-            text.sample("otlp_spans_lost_total", &[("reason", "export_failed")], &failed);
+            text.spans_lost(dropped, failed);
         }
         text.head("sessions", "gauge", "Clients that are connected.");
         text.sample("sessions", &[], &(sessions.open as u64));
@@ -329,21 +327,30 @@ impl Metrics {
 
 /// Text in the form of Prometheus.
 #[derive(Default)]
-struct Text(String);
+pub(crate) struct Text(pub(crate) String);
 
 impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a series with what it is.
+    pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string does not fail.
         let _ = writeln!(self.0, "# HELP contextweaver_{name} {help}\n# TYPE contextweaver_{name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: &dyn std::fmt::Display) {
+    /// A value of a series.
+    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: &dyn std::fmt::Display) {
         let _ = write!(self.0, "contextweaver_{name}");
         for (at, (label, value)) in labels.iter().enumerate() {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             let _ = write!(self.0, "{}{label}=\"{value}\"", if at == 0 { '{' } else { ',' });
         }
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    /// The series of spans that were dropped, and that a collector did not take.
+    pub(crate) fn spans_lost(&mut self, dropped: u64, failed: u64) {
+        self.head("otlp_spans_lost_total", "counter", "Spans that were not exported, by reason.");
+        self.sample("otlp_spans_lost_total", &[("reason", "queue_full")], &dropped);
+        self.sample("otlp_spans_lost_total", &[("reason", "export_failed")], &failed);
     }
 
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], durations: &Durations) {

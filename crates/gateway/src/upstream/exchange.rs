@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::credentials::{ClientAuthentication, Exchange};
 use super::fault::Fault;
+use super::http::body_within;
 use crate::common::secret::Secret;
 use crate::session::identity::Presented;
 
@@ -86,15 +87,10 @@ pub(super) async fn exchange(rule: &Exchange, client: &Client, shown: &Presented
         let reason = error.without_url();
         Fault::Unavailable(format!("the token endpoint cannot be asked for a token for it: {reason}; try again later"))
     };
-    let mut response = request.send().await.map_err(unreachable)?;
+    let response = request.send().await.map_err(unreachable)?;
     let status = response.status();
-    let mut text = Vec::new();
-    while let Some(part) = response.chunk().await.map_err(unreachable)? {
-        if text.len() + part.len() > LARGEST {
-            return Err(malformed("the answer of the token endpoint is too large"));
-        }
-        text.extend_from_slice(&part);
-    }
+    let text = body_within(response, LARGEST).await.map_err(unreachable)?;
+    let text = text.ok_or_else(|| malformed("the answer of the token endpoint is too large"))?;
     if status.is_server_error() || status.as_u16() == 429 {
         let status = status.as_u16();
         return Err(Fault::Unavailable(format!("the token endpoint answers with status {status}; try again later")));

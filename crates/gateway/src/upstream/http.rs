@@ -509,20 +509,28 @@ impl Stream {
 }
 
 /// The body of a response of at most `limit` bytes.
-async fn body(mut response: Response, limit: usize) -> Result<Bytes, Fault> {
-    let too_long = || Fault::Malformed(format!("its response is over the limit of {limit} bytes"));
+async fn body(response: Response, limit: usize) -> Result<Bytes, Fault> {
+    let body = body_within(response, limit).await.map_err(unreachable)?;
+    body.ok_or_else(|| Fault::Malformed(format!("its response is over the limit of {limit} bytes")))
+}
+
+/// The body of a response; `None` where it has more than `limit` bytes, of which no more are read then.
+///
+/// # Errors
+/// It breaks off.
+pub(crate) async fn body_within(mut response: Response, limit: usize) -> Result<Option<Bytes>, reqwest::Error> {
     let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
     if announced > limit {
-        return Err(too_long());
+        return Ok(None);
     }
     let mut body = BytesMut::with_capacity(announced);
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+    while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > limit {
-            return Err(too_long());
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body.freeze())
+    Ok(Some(body.freeze()))
 }
 
 /// The media type of a response, when it is one of the two that the protocol knows.

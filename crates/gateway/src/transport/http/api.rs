@@ -4,7 +4,6 @@
 //! long work, `/livez`, `/healthz` and `/metrics` are those of the gateway.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -26,7 +25,7 @@ use crate::common::work::{Exhausted, aside, work_of};
 use crate::config::http::HttpConfig;
 use crate::protocol::headers::JSON;
 use crate::session::identity::Identity;
-use crate::telemetry::metrics::Durations;
+use crate::telemetry::metrics::{Durations, Text};
 use crate::telemetry::otlp::{OpenSpan, Otlp, OtlpConfig};
 use crate::telemetry::otlp_form::{Counted, Said, SeriesWriter, SpanKind};
 use crate::transport::crowd::Crowd;
@@ -250,31 +249,19 @@ impl<A: Api> Served<A> {
     /// What has been answered, in the text format of Prometheus.
     fn metrics(&self) -> String {
         let answers = lock(&self.answers.0);
-        let mut text = String::from(
-            "# HELP contextweaver_answers_total Answers by path and status.\n# TYPE contextweaver_answers_total counter\n",
-        );
+        let mut text = Text::default();
+        text.head("answers_total", "counter", "Answers by path and status.");
         for ((path, status), took) in &*answers {
-            let count = took.count();
-            let _ = writeln!(text, "contextweaver_answers_total{{path=\"{path}\",status=\"{status}\"}} {count}");
+            text.sample("answers_total", &[("path", path), ("status", &status.to_string())], &took.count());
         }
-        text.push_str(
-            "# HELP contextweaver_answer_seconds_total Time for answers by path and status, with the wait for a turn.\n\
-             # TYPE contextweaver_answer_seconds_total counter\n",
-        );
+        text.head("answer_seconds_total", "counter", "Time for answers by path and status, with the wait for a turn.");
         for ((path, status), took) in &*answers {
-            let seconds = took.sum().as_secs_f64();
-            let _ =
-                writeln!(text, "contextweaver_answer_seconds_total{{path=\"{path}\",status=\"{status}\"}} {seconds}");
+            let labels = [("path", *path), ("status", &status.to_string())];
+            text.sample("answer_seconds_total", &labels, &took.sum().as_secs_f64());
         }
         if let Some((dropped, failed)) = self.otlp.as_ref().map(Otlp::lost) {
-            text.push_str(
-                "# HELP contextweaver_otlp_spans_lost_total Spans that were not exported, by reason.\n\
-                 # TYPE contextweaver_otlp_spans_lost_total counter\n",
-            );
-            for (reason, count) in [("queue_full", dropped), ("export_failed", failed)] {
-                let _ = writeln!(text, "contextweaver_otlp_spans_lost_total{{reason=\"{reason}\"}} {count}");
-            }
+            text.spans_lost(dropped, failed);
         }
-        text
+        text.0
     }
 }

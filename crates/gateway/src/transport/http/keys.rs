@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use reqwest::Client;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 use super::jwt::KeySet;
 use crate::common::sync::lock;
 use crate::config::oauth::OAuthConfig;
-use crate::upstream::http::plain_client;
+use crate::upstream::http::{body_within, plain_client};
 
 /// How often keys are fetched that were fetched well.
 const REFRESH: Duration = Duration::from_secs(15 * 60);
@@ -155,19 +156,13 @@ impl Keys {
         Err(reasons.join("; "))
     }
 
-    async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
+    async fn get(&self, url: &str) -> Result<Bytes, String> {
         let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
-        let mut answer = self.client.get(url).header("accept", "application/json").send().await.map_err(failed)?;
+        let answer = self.client.get(url).header("accept", "application/json").send().await.map_err(failed)?;
         if !answer.status().is_success() {
             return Err(format!("{url}: status {}", answer.status().as_u16()));
         }
-        let mut text = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(failed)? {
-            if text.len() + part.len() > LARGEST {
-                return Err(format!("{url}: more than {LARGEST} bytes"));
-            }
-            text.extend_from_slice(&part);
-        }
-        Ok(text)
+        let text = body_within(answer, LARGEST).await.map_err(failed)?;
+        text.ok_or_else(|| format!("{url}: more than {LARGEST} bytes"))
     }
 }
