@@ -99,37 +99,30 @@ impl FilePins {
         Ok(written.pins.into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)).collect())
     }
 
-    /// Changes the file under a lock, so that no change of another process is lost; the file is written where `work`
-    /// says so.
+    /// Changes the file under a lock, so that no change of another process is lost. A file with the same pins is not written
+    /// again: gateways would review them.
     fn change<T>(
         &self,
-        work: impl FnOnce(&mut BTreeMap<(String, String), Pin>) -> (Rewrite, T),
+        work: impl FnOnce(&mut BTreeMap<(String, String), Pin>) -> T,
     ) -> Result<(Stamp, T), StoreError> {
         make_private_folder(folder_of(&self.path)).map_err(|error| self.failed(error))?;
         let mut name = self.path.clone().into_os_string();
         name.push(".lock");
         let guard = make_private_file(Path::new(&name)).and_then(|file| file.lock().map(|()| file));
         let guard = guard.map_err(|error| self.failed(format!("cannot be locked: {error}")))?;
-        let mut pins = self.read()?;
-        let (rewrite, value) = work(&mut pins);
-        if rewrite == Rewrite::No {
-            return Ok((self.pins_stamp()?, value));
+        let before = self.read()?;
+        let mut pins = before.clone();
+        let value = work(&mut pins);
+        if pins != before {
+            let written = Written { version: VERSION, pins: pins.into_values().collect() };
+            let mut text = serde_json::to_string_pretty(&written).map_err(|error| self.failed(error))?;
+            text.push('\n');
+            replace_private_file(&self.path, text.as_bytes()).map_err(|error| self.failed(error))?;
         }
-        let written = Written { version: VERSION, pins: pins.into_values().collect() };
-        let mut text = serde_json::to_string_pretty(&written).map_err(|error| self.failed(error))?;
-        text.push('\n');
-        replace_private_file(&self.path, text.as_bytes()).map_err(|error| self.failed(error))?;
         let stamp = self.pins_stamp()?;
         drop(guard);
         Ok((stamp, value))
     }
-}
-
-/// Whether a file has to be written again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rewrite {
-    Yes,
-    No,
 }
 
 impl Pinned for FilePins {
@@ -140,9 +133,7 @@ impl Pinned for FilePins {
     fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
         let (stamp, ()) = self.change(|all| {
             let changes = work(&all.values().cloned().collect::<Vec<_>>());
-            let rewrite = if changes.is_empty() { Rewrite::No } else { Rewrite::Yes };
             all.extend(changes.into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)));
-            (rewrite, ())
         })?;
         Ok(stamp)
     }
@@ -165,7 +156,7 @@ impl Pinned for FilePins {
         let (_, removed) = self.change(|all| {
             let before = all.len();
             all.retain(|(of, called), _| of != server || name.is_some_and(|name| name != called));
-            (Rewrite::Yes, before - all.len())
+            before - all.len()
         })?;
         Ok(removed)
     }
@@ -579,6 +570,10 @@ mod tests {
         assert!(review(&open(), &[tool("a", "evil")]).contains("changed"));
         assert_eq!(approve(&open(), None, None).len(), 1, "another process approves");
         assert_eq!(review(&open(), &[tool("a", "evil")]), "a | ");
+        let file = FilePins::new(&path);
+        let stamp = file.pins_stamp().unwrap();
+        assert_eq!(open().reset("other", None).unwrap(), 0);
+        assert_eq!(file.pins_stamp().unwrap(), stamp, "no gateway reviews pins that are the same");
         for damaged in ["", "{", "{\"version\": 2, \"pins\": []}", "[]"] {
             std::fs::write(&path, damaged).unwrap();
             let error = open().review(&mut vec![item(&tool("a", "x"))]).unwrap_err().to_string();
