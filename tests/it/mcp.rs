@@ -933,13 +933,13 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
     12.50
     ! not for sale
     ! {"error":"ARGS_INVALID","message":"the arguments: \"thing\" is a required property","path":"shop:price#0c25c34f","retryable":false,"details":{"violations":[{"path":"","reason":"\"thing\" is a required property"}],"arguments":"{thing: string}","example":{"thing":"<thing>"}}}
-    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `--answers` has no answer for it; add one under `tools`","path":"shop:buy#aa2e6dcb","retryable":false}
+    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `answers` has no answer for it; add one under `tools`","path":"shop:buy#aa2e6dcb","retryable":false}
     9 to 5
     Praise it.
     contextweaver: 4 calls: … nothing was spared: 9,999 tokens more than without the gateway
     "#);
     let browsed = told(&["mcp", "serve", "--catalog", "shop.json"]);
-    assert_eq!(browsed.matches("to answer for it, name a file with `--answers`").count(), 5, "{browsed}");
+    assert_eq!(browsed.matches("to answer for it, name a file of `answers`").count(), 5, "{browsed}");
 
     // A file that cannot be used is refused as a whole, before anything is served.
     let serve = ["mcp", "serve", "--catalog", "shop.json", "--dry-run", "--answers"];

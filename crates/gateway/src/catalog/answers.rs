@@ -400,7 +400,7 @@ impl AnsweringServer {
         let Asked { name, arguments } = params.read().map_err(|error| invalid(&error))?;
         let about = section.about();
         let Some(given) = self.given.get(&(section, name)) else {
-            let reason = format!("the file of `--answers` has no answer for it; add one under `{}`", about.name);
+            let reason = format!("the file of `answers` has no answer for it; add one under `{}`", about.name);
             return Err(Fault::Unanswered(reason));
         };
         let arguments = arguments.unwrap_or_else(|| json!({}));
@@ -408,7 +408,7 @@ impl AnsweringServer {
         let answer = case.or(given.otherwise.as_ref());
         answer.cloned().ok_or_else(|| {
             let reason = format!(
-                "the file of `--answers` has no answer for these arguments; add one under `{}`, or an `otherwise`",
+                "the file of `answers` has no answer for these arguments; add one under `{}`, or an `otherwise`",
                 about.name
             );
             Fault::Unanswered(reason)

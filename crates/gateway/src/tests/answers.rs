@@ -68,10 +68,10 @@ fn calls_reads_and_prompts_are_answered_and_what_has_no_answer_is_refused() {
     ! no rate
     ! {"error":"ARGS_INVALID","message":"the arguments: \"sum\" is a required property","path":"mcp:convert#0b0d4d8e","retryable":false,"details":{"violations":[{"path":"","reason":"\"sum\" is a required property"}],"arguments":"{sum: number, to?: string}","example":{"sum":1,"to":"CHF"}}}
     EUR, CHF
-    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `--answers` has no answer for these arguments; add one under `tools`, or an `otherwise`","path":"bank:list#8e99f625","retryable":false}
-    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `--answers` has no answer for it; add one under `tools`","path":"bank:pay#a399aee8","retryable":false}
+    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `answers` has no answer for these arguments; add one under `tools`, or an `otherwise`","path":"bank:list#8e99f625","retryable":false}
+    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `answers` has no answer for it; add one under `tools`","path":"bank:pay#a399aee8","retryable":false}
     1 EUR = 0.93 CHF
-    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `--answers` has no answer for it; add one under `resources`","path":"rates://old","retryable":false}
+    ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `answers` has no answer for it; add one under `resources`","path":"rates://old","retryable":false}
     Explain the rate.
     ! {"error":"ARGS_INVALID","message":"the arguments: \"to\" is a required property","path":"prompt::mcp:explain#80a8882b","retryable":false,"details":{"violations":[{"path":"","reason":"\"to\" is a required property"}],"arguments":"{to: string}","example":{"to":"<to>"}}}
     "#);

@@ -81,7 +81,7 @@ impl Upstreams {
         let upstream = self.of_server(server).map(|upstream| &**upstream);
         upstream.ok_or_else(|| {
             let reason = "no upstream is configured for it: the catalog is served for browsing only; to answer for it, name a \
-                          file with `--answers`";
+                          file of `answers`";
             GatewayError::new(Code::UpstreamUnavailable, reason).at(id).for_good()
         })
     }
