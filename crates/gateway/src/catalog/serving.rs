@@ -148,7 +148,7 @@ pub(crate) struct Serving {
 }
 
 /// A catalog of which it is known what the upstreams list, and which serves nothing yet.
-pub(crate) struct Opening {
+pub(crate) struct OpeningCatalog {
     serving: Arc<Serving>,
     generation: u64,
     contents: Box<dyn FnOnce() -> Contents + Send>,
@@ -158,7 +158,7 @@ pub(crate) struct Opening {
     started: Instant,
 }
 
-impl Opening {
+impl OpeningCatalog {
     /// The catalog, of which the first view is not there yet.
     pub(crate) fn serving(&self) -> &Arc<Serving> {
         &self.serving
@@ -213,7 +213,7 @@ impl Serving {
         (telemetry, clients): (Arc<Telemetry>, Arc<Clients>),
         of_file: Option<Contents>,
         before: Option<&Self>,
-    ) -> Result<Opening, StartError> {
+    ) -> Result<OpeningCatalog, StartError> {
         let started = Instant::now();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
         let keeps = config.guards.access == Access::Full;
@@ -271,7 +271,7 @@ impl Serving {
             refreshing: tokio::sync::Mutex::default(),
             closing: AtomicBool::new(false),
         });
-        Ok(Opening { serving, generation, contents, remembered, must_serve, started })
+        Ok(OpeningCatalog { serving, generation, contents, remembered, must_serve, started })
     }
 
     /// Ends when the first view is served, at once from then on.

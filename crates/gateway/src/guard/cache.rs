@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::call::{Clearance, Guard, GuardedCall, Key, Waiting};
+use super::call::{CacheKey, Clearance, Guard, GuardedCall, Waiting};
 use super::canonical::{canonical, canonical_list};
 use super::glob::Glob;
 use super::policy::{PolicyConfig, ToolSensitivity};
@@ -129,7 +129,7 @@ impl Guard for Cache {
         Box::pin(async move {
             let Some(item) = call.item else { return Ok(Clearance::Go) };
             let text = key(item, &call.canonical_arguments(), call.caller.session().tenant());
-            call.cache_key = Some(Key { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
+            call.cache_key = Some(CacheKey { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;
             let found = found.inspect_err(|error| tracing::warn!(%error, "a kept result cannot be read"));
@@ -156,8 +156,8 @@ impl Guard for Cache {
     }
 }
 
-/// The text of a key, with the canonical text of the arguments: the order of the arguments does not matter, the whole definition of the tool does. What one
-/// caller was given is no answer to another.
+/// The text of a key, with the canonical text of the arguments: the order of the arguments does not matter, the whole
+/// definition of the tool does. What one caller was given is no answer to another.
 fn key(item: &SelectableItem, arguments: &str, tenant: &str) -> String {
     let definition = item.raw.as_ref().map(|raw| sha256_hex(raw.get().as_bytes()));
     let [server, id, definition, tenant] =

@@ -89,7 +89,7 @@ pub(crate) struct GuardedCall<'c> {
     /// What the person of a client of the stateless protocol approved, as one text.
     pub(super) approved: Option<String>,
     /// The key under which the result is cached; `None` when it is not.
-    pub(super) cache_key: Option<Key>,
+    pub(super) cache_key: Option<CacheKey>,
     /// The cached result, if there is one.
     pub(crate) cached: Option<Raw>,
 }
@@ -207,7 +207,7 @@ impl<'c> GuardedCall<'c> {
 
 /// The key under which a result is cached, and the lists that the call was made on.
 #[derive(Debug, Clone)]
-pub(super) struct Key {
+pub(super) struct CacheKey {
     /// A hash over the tool's definition and the arguments.
     pub(super) text: String,
     /// How often the kept results had been forgotten when the call began.

@@ -12,7 +12,7 @@ use super::passthrough::Passthrough;
 use crate::catalog::answers::Answered;
 use crate::catalog::follow::{follow, watch_pins};
 use crate::catalog::from_file::FileCatalog;
-use crate::catalog::serving::{self, Serving, StartError, UpstreamReport};
+use crate::catalog::serving::{OpeningCatalog, Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
 use crate::guard::desk::Desk;
@@ -76,7 +76,7 @@ struct Kept {
 /// answered, and the gateway is to be dropped.
 pub struct Opening {
     gateway: Arc<Gateway>,
-    catalog: serving::Opening,
+    catalog: OpeningCatalog,
     /// What upstreams say unasked, where nobody acts on it yet.
     events: Option<Events>,
 }
