@@ -37,7 +37,7 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
     for file in &files {
         let own = module(file);
         let text = fs::read_to_string(file).unwrap();
-        let production = text.split("#[cfg(test)]").next().unwrap();
+        let production = production(&text);
         // A link in a comment is no import.
         let code: Vec<&str> = production.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let production = code.join("\n");
@@ -60,6 +60,14 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
         imports.insert(own, named);
     }
     imports
+}
+
+/// The code of a file before its tests, which stand at its end. Single items for tests may stand before them.
+fn production(text: &str) -> &str {
+    let is_module = |(at, _): &(usize, &str)| {
+        text[*at..].lines().find(|line| !line.starts_with("#[")).is_some_and(|line| line.starts_with("mod "))
+    };
+    text.match_indices("#[cfg(test)]").find(is_module).map_or(text, |(at, _)| &text[..at])
 }
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {
