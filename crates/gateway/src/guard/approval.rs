@@ -223,7 +223,7 @@ impl Approvals {
                 judge(item, reason, &answer)?;
                 CallContext {
                     progress: context.progress.clone(),
-                    trace: context.trace.clone(),
+                    record: context.record.clone(),
                     ..CallContext::default()
                 }
             }

@@ -135,14 +135,14 @@ impl<'c> GuardedCall<'c> {
 
     /// Notes what the call is, for those who answer for it later.
     pub(super) fn note_subject(&self) {
-        let trace = &self.context.trace;
-        let digest = |bytes: &[u8]| trace.wants_digest().then(|| sha256_hex(bytes));
+        let record = &self.context.record;
+        let digest = |bytes: &[u8]| record.wants_digest().then(|| sha256_hex(bytes));
         let arguments = match self.written {
             Some(written) => digest(written.get().as_bytes()),
             None if self.arguments.is_null() => None,
             None => digest(self.arguments.to_string().as_bytes()),
         };
-        trace.note(|account| {
+        record.note(|account| {
             account.operation = Some(self.operation.name());
             account.item = self.item.map(|item| item.id.clone());
             account.server = self.item.and_then(|item| item.server.clone());
@@ -153,7 +153,7 @@ impl<'c> GuardedCall<'c> {
     /// Notes who approved or declined the call.
     pub(super) fn note_approver(&self, approver: impl Into<String>) {
         let approver = approver.into();
-        self.context.trace.note(|account| account.approver = Some(approver));
+        self.context.record.note(|account| account.approver = Some(approver));
     }
 
     /// The error about the arguments, with what they may be: their names and types, and an example.

@@ -264,8 +264,8 @@ impl Guards {
     /// The first guard that refuses.
     pub(crate) fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
         call.note_subject();
-        let trace = call.context.trace.clone();
-        let refused_by = |name| trace.note(|account| account.guard = Some(name));
+        let record = call.context.record.clone();
+        let refused_by = |name| record.note(|account| account.guard = Some(name));
         let checked =
             self.rows_of(call.route).try_for_each(|row| row.guard.check(call).inspect_err(|_| refused_by(row.name)));
         // Whoever gets so far may call what this is about, and may know how.
@@ -294,10 +294,10 @@ impl Guards {
             if !row.guard.waits(call) {
                 continue;
             }
-            let trace = call.context.trace.clone();
+            let record = call.context.record.clone();
             let cleared = row.guard.wait(call).await;
             if !matches!(cleared, Ok(Clearance::Go)) {
-                trace.note(|account| {
+                record.note(|account| {
                     account.guard = Some(row.name);
                     account.asked = cleared.is_ok();
                 });

@@ -389,7 +389,7 @@ impl Guard for Rules {
         let decide = |item| self.policy.decide(default, call.operation, item, scopes);
         let Decision { verdict, basis } =
             call.spellings.iter().fold(decide(call.item), |decided, other| decided.or_stricter(decide(Some(other))));
-        call.context.trace.note(|account| account.rule = (basis != Basis::Unruled).then(|| basis.to_string()));
+        call.context.record.note(|account| account.rule = (basis != Basis::Unruled).then(|| basis.to_string()));
         match (verdict, call.item) {
             (Verdict::Allow, _) => {}
             (Verdict::Deny(reason), _) => return Err(GatewayError::new(Code::PolicyDenied, reason).at(call.subject())),

@@ -21,7 +21,7 @@ use crate::common::sync::lock;
 use crate::common::work::{Exhausted, LARGE, aside};
 use crate::protocol::message::Raw;
 use crate::session::client::{Caller, Session};
-use crate::session::context::Trace;
+use crate::session::context::Record;
 use crate::session::seen::{Histories, History};
 use crate::surface::mode::Structured;
 use contextweaver_context::event::{
@@ -75,7 +75,7 @@ pub(crate) struct ResultFirewall {
 }
 
 impl ResultFirewall {
-    /// What a model is shown of `result`, after `present` has had the last word; the trace notes the tokens of what came.
+    /// What a model is shown of `result`, after `present` has had the last word; the record notes the tokens of what came.
     ///
     /// # Errors
     /// The result cannot be read as one of its method.
@@ -86,7 +86,7 @@ impl ResultFirewall {
         read: Read,
         result: &Raw,
         present: Present<'_>,
-        trace: &Trace,
+        record: &Record,
     ) -> Result<Raw, GatewayError> {
         let small = result.bytes().len() <= self.config.threshold_chars;
         let mut work = Shaping::new(&self.config, &self.artifacts, caller.session(), origin, read, result);
@@ -120,7 +120,7 @@ impl ResultFirewall {
         lock(&caller.session().recent).add(&shaped.envelope.artifacts);
         // What is shown as it came was counted on the way.
         let shown = is_plain(&shaped.envelope).then(|| shaped.shown_tokens());
-        trace.set_tokens(shaped.result_tokens.or(shown).unwrap_or_default(), shown);
+        record.set_tokens(shaped.result_tokens.or(shown).unwrap_or_default(), shown);
         Ok(self.answer(&shaped))
     }
 

@@ -18,7 +18,7 @@ use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_par
 use crate::protocol::stateless;
 use crate::protocol::versions::LEGACY_VERSIONS;
 use crate::session::client::{Caller, Session};
-use crate::session::context::{CallContext, Trace};
+use crate::session::context::{CallContext, Record};
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
@@ -63,12 +63,12 @@ struct CallParams<'p> {
 }
 
 impl CallParams<'_> {
-    fn context(&self, trace: Trace) -> CallContext {
+    fn context(&self, record: Record) -> CallContext {
         CallContext {
             progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
             input_responses: self.input_responses.map(Raw::of),
             request_state: self.request_state.map(Raw::of),
-            trace,
+            record,
         }
     }
 }
@@ -213,9 +213,9 @@ impl Dispatcher {
             }
             Err(error) => {
                 self.telemetry.signature_refused(caller.session(), Signed::Call, &error);
-                let (refusal, trace) = (error.of_call(), self.telemetry.trace());
-                trace.note(|account| account.guard = Some("signature"));
-                if let Some(audited) = self.telemetry.audited(caller, &trace) {
+                let (refusal, record) = (error.of_call(), self.telemetry.new_record());
+                record.note(|account| account.guard = Some("signature"));
+                if let Some(audited) = self.telemetry.audited(caller, &record) {
                     // It is refused either way.
                     let _ = audited.end(refusal.code.word(), true).await;
                 }
@@ -226,13 +226,13 @@ impl Dispatcher {
 
     /// A call whose signature, if it has one, is right.
     async fn checked_call(&self, caller: &Caller, params: &CallParams<'_>) -> Outcome {
-        let context = params.context(self.telemetry.trace());
-        let (started, trace) = (Instant::now(), context.trace.clone());
-        let audited = self.telemetry.audited(caller, &trace);
+        let context = params.context(self.telemetry.new_record());
+        let (started, record) = (Instant::now(), context.record.clone());
+        let audited = self.telemetry.audited(caller, &record);
         let view = self.serving.view_for(caller);
         let own = MetaTool::named(&params.name)
             .filter(|tool| tool.is_served(self.mode, view.resources.is_some(), view.prompts.is_some()));
-        trace.note(|account| account.operation = Some(own.map_or("tools/call", MetaTool::name)));
+        record.note(|account| account.operation = Some(own.map_or("tools/call", MetaTool::name)));
         let (called, counts, result) = match own {
             Some(tool) => {
                 let result = self.tools.call(caller, &view, tool, params.arguments, context).await;
@@ -254,12 +254,12 @@ impl Dispatcher {
             Some(audited) => audited.end(ending(&result), result.is_err()).await.and(result),
             None => result,
         };
-        let counted = || trace.answer_tokens().unwrap_or_else(|| tokens_of(&result));
+        let counted = || record.answer_tokens().unwrap_or_else(|| tokens_of(&result));
         let tokens = (self.mode == Mode::Gateway).then(counted);
         if let Some(tokens) = tokens {
-            self.telemetry.metrics.spent(trace.result_tokens(), tokens);
+            self.telemetry.metrics.spent(record.result_tokens(), tokens);
         }
-        let ended = Ended { called, started, result: &result, trace: &trace, tokens };
+        let ended = Ended { called, started, result: &result, record: &record, tokens };
         self.ended(caller, &view, &ended, counts);
         Ok(result.unwrap_or_else(|error| {
             tracing::info!(tool = params.name, %error, "failed");
@@ -269,7 +269,7 @@ impl Dispatcher {
 
     /// Learns from a tool that was found by a search and then answered well.
     fn learn(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>) {
-        let was_made = ended.trace.attempts() > 0 || ended.trace.was_cached();
+        let was_made = ended.record.attempts() > 0 || ended.record.was_cached();
         let Ok(result) = ended.result else { return };
         if !self.serving.learns() || !was_made || is_error(result) || is_question(result) {
             return;
@@ -288,7 +288,7 @@ impl Dispatcher {
         self.telemetry.call_ended(caller.session(), ended, find);
         self.telemetry.saw(
             caller.session(),
-            ended.trace,
+            ended.record,
             &Seen {
                 started: ended.started,
                 code: ending(ended.result),

@@ -24,7 +24,7 @@ use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome,
 use crate::protocol::stateless;
 use crate::protocol::strict;
 use crate::session::client::{Caller, Session};
-use crate::session::context::{CallContext, Trace};
+use crate::session::context::{CallContext, Record};
 use crate::session::elicitation::{Questions, is_question};
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::meta_tools::MetaTool;
@@ -117,14 +117,14 @@ impl Passthrough {
         }
         const CONTENT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
         let content = CONTENT.into_iter().find(|known| *known == method);
-        let (trace, started) = (self.telemetry.trace(), Instant::now());
+        let (record, started) = (self.telemetry.new_record(), Instant::now());
         let audited = content.and_then(|method| {
-            self.note_unguarded(upstream, method, params, &trace);
-            self.telemetry.audited(caller, &trace)
+            self.note_unguarded(upstream, method, params, &record);
+            self.telemetry.audited(caller, &record)
         });
         if audited.is_some() {
             let credentials = upstream.credentials_rule();
-            self.telemetry.allowed(caller, credentials, &trace).await.map_err(|error| error.to_rpc())?;
+            self.telemetry.allowed(caller, credentials, &record).await.map_err(|error| error.to_rpc())?;
         }
         let result = self.traced(upstream, caller, Questions::AsTheyCame, method, params).await;
         let result = match result {
@@ -133,7 +133,7 @@ impl Passthrough {
             }
             result => result,
         };
-        self.settled(caller, &trace, started, audited, result).await
+        self.settled(caller, &record, started, audited, result).await
     }
 
     /// Passes a request on, with its place in a trace where traces are sent.
@@ -160,7 +160,7 @@ impl Passthrough {
     async fn settled(
         &self,
         caller: &Caller,
-        trace: &Trace,
+        record: &Record,
         started: Instant,
         audited: Option<Audited<'_>>,
         outcome: Outcome,
@@ -186,14 +186,14 @@ impl Passthrough {
             tokens: None,
             bytes: outcome.as_ref().map_or(0, |result| result.bytes().len()),
         };
-        if trace.account().operation.is_some() {
-            self.telemetry.saw(caller.session(), trace, &seen);
+        if record.account().operation.is_some() {
+            self.telemetry.saw(caller.session(), record, &seen);
         }
         outcome
     }
 
     /// Notes what a request to the only upstream is about, which no guard looks at.
-    fn note_unguarded(&self, upstream: &Upstream, method: &'static str, params: Option<&Raw>, trace: &Trace) {
+    fn note_unguarded(&self, upstream: &Upstream, method: &'static str, params: Option<&Raw>, record: &Record) {
         if !self.telemetry.looks_into() {
             return;
         }
@@ -204,11 +204,11 @@ impl Passthrough {
             let items = view.tools.as_ref()?.router.catalog().items();
             items.iter().find(|item| item.name == name).map(|item| item.id.clone())
         });
-        trace.note(|account| {
+        record.note(|account| {
             account.operation = Some(method);
             account.server = Some(upstream.name().to_owned());
             account.item = item;
-            let digest = |text: &RawValue| trace.wants_digest().then(|| sha256_hex(text.get().as_bytes()));
+            let digest = |text: &RawValue| record.wants_digest().then(|| sha256_hex(text.get().as_bytes()));
             account.arguments = members.get("arguments").and_then(digest);
         });
     }
@@ -234,10 +234,10 @@ impl Passthrough {
 
     /// Passes a request to the upstream whose resource or prompt it names, through the guards.
     async fn routed(&self, caller: &Caller, view: &CatalogView, method: &str, params: Option<&Raw>) -> Outcome {
-        let (trace, started) = (self.telemetry.trace(), Instant::now());
-        let audited = self.telemetry.audited(caller, &trace);
-        let outcome = self.guarded(caller, view, (method, params), trace.clone()).await;
-        self.settled(caller, &trace, started, audited, outcome).await
+        let (record, started) = (self.telemetry.new_record(), Instant::now());
+        let audited = self.telemetry.audited(caller, &record);
+        let outcome = self.guarded(caller, view, (method, params), record.clone()).await;
+        self.settled(caller, &record, started, audited, outcome).await
     }
 
     async fn guarded(
@@ -245,7 +245,7 @@ impl Passthrough {
         caller: &Caller,
         view: &CatalogView,
         (method, params): (&str, Option<&Raw>),
-        trace: Trace,
+        record: Record,
     ) -> Outcome {
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         // The text goes on as it is: it must say what is guarded, in whatever parser.
@@ -261,7 +261,7 @@ impl Passthrough {
             progress: None,
             input_responses: members.get("inputResponses").map(Raw::of),
             request_state: members.get("requestState").map(Raw::of),
-            trace,
+            record,
         };
         let refuse = |error: GatewayError| {
             tracing::info!(method, %error, "refused");
@@ -278,7 +278,7 @@ impl Passthrough {
             return Ok(question);
         }
         let credentials = named.upstream.credentials_rule();
-        self.telemetry.allowed(caller, credentials, &call.context.trace).await.map_err(refuse)?;
+        self.telemetry.allowed(caller, credentials, &call.context.record).await.map_err(refuse)?;
         if method == "prompts/get" {
             members.set("name", &Raw::of(&named.item.name));
         }
@@ -366,15 +366,15 @@ impl Passthrough {
 
     /// Serves `resources/subscribe` and `resources/unsubscribe`.
     async fn subscribe(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
-        let (trace, started) = (self.telemetry.trace(), Instant::now());
-        let audited = self.telemetry.audited(caller, &trace).filter(|_| method == "resources/subscribe");
+        let (record, started) = (self.telemetry.new_record(), Instant::now());
+        let audited = self.telemetry.audited(caller, &record).filter(|_| method == "resources/subscribe");
         let passed = async {
-            let upstream = self.watched(caller, method, params, trace.clone()).await?;
+            let upstream = self.watched(caller, method, params, record.clone()).await?;
             let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
             self.subscriptions.pass(caller.session(), method, params, pass).await
         };
         let outcome = passed.await;
-        let result = self.settled(caller, &trace, started, audited, outcome).await?;
+        let result = self.settled(caller, &record, started, audited, outcome).await?;
         match (method, stateless::named(method, params)) {
             ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
             (_, Some(uri)) => caller.session().unwatch(&uri),
@@ -389,20 +389,20 @@ impl Passthrough {
         caller: &Caller,
         method: &str,
         params: Option<&Raw>,
-        trace: Trace,
+        record: Record,
     ) -> Result<Arc<Upstream>, RpcError> {
         #[derive(Deserialize)]
         struct Subject {
             uri: String,
         }
         if let Some(upstream) = self.upstreams.only() {
-            trace.note(|account| {
+            record.note(|account| {
                 account.operation = Some("resources/subscribe");
                 account.server = Some(upstream.name().to_owned());
             });
             if method == "resources/subscribe" {
                 let credentials = upstream.credentials_rule();
-                self.telemetry.allowed(caller, credentials, &trace).await.map_err(|error| error.to_rpc())?;
+                self.telemetry.allowed(caller, credentials, &record).await.map_err(|error| error.to_rpc())?;
             }
             return Ok(Arc::clone(upstream));
         }
@@ -415,7 +415,7 @@ impl Passthrough {
         let missing = || no_resource(&uri, caller.is_modern());
         let item = view.resource_at(&uri).ok_or_else(missing)?;
         if method == "resources/subscribe" {
-            let context = CallContext { trace, ..CallContext::default() };
+            let context = CallContext { record, ..CallContext::default() };
             let mut call = GuardedCall::new(Route::Subscription, MetaTool::ResourceRead, caller, context).of(&item);
             call.arguments = json!({ "uri": uri });
             self.guards.check(&mut call).map_err(|error| error.to_rpc())?;
@@ -423,7 +423,7 @@ impl Passthrough {
             self.guards.clear(&mut call).await.map_err(|error| error.to_rpc())?;
             let upstream = self.upstreams.of_server(item.server.as_deref());
             let credentials = upstream.and_then(|upstream| upstream.credentials_rule());
-            let allowed = self.telemetry.allowed(caller, credentials, &call.context.trace);
+            let allowed = self.telemetry.allowed(caller, credentials, &call.context.record);
             allowed.await.map_err(|error| error.to_rpc())?;
         }
         self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)
@@ -448,15 +448,15 @@ impl Passthrough {
     pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
         const METHOD: &str = "resources/subscribe";
         let params = Raw::of(&json!({ "uri": uri }));
-        let (trace, started) = (self.telemetry.trace(), Instant::now());
-        let audited = self.telemetry.audited(caller, &trace);
+        let (record, started) = (self.telemetry.new_record(), Instant::now());
+        let audited = self.telemetry.audited(caller, &record);
         let passed = async {
-            let upstream = self.watched(caller, METHOD, Some(&params), trace.clone()).await?;
+            let upstream = self.watched(caller, METHOD, Some(&params), record.clone()).await?;
             let pass = || pass(&upstream, caller, self.questions.presented(), METHOD, Some(&params));
             self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await
         };
         let outcome = passed.await;
-        self.settled(caller, &trace, started, audited, outcome).await.map(drop)
+        self.settled(caller, &record, started, audited, outcome).await.map(drop)
     }
 
     /// Ends that for these resources. Upstreams are told in the background.

@@ -16,7 +16,7 @@ pub(crate) struct CallContext {
     /// The state that the upstream wants back with the answers.
     pub(crate) request_state: Option<Raw>,
     /// How the call was answered.
-    pub(crate) trace: Trace,
+    pub(crate) record: Record,
 }
 
 impl CallContext {
@@ -42,7 +42,7 @@ impl CallContext {
 
 /// How a call was answered, noted on its way; clones share one record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trace(Arc<Marks>);
+pub(crate) struct Record(Arc<Marks>);
 
 #[derive(Debug, Default)]
 struct Marks {
@@ -83,7 +83,7 @@ pub(crate) struct Account {
     pub(crate) entry: Option<u64>,
 }
 
-impl Trace {
+impl Record {
     /// A record that also wants a digest of the arguments, where `digests`.
     pub(crate) fn new(digests: bool) -> Self {
         Self(Arc::new(Marks { digests, ..Marks::default() }))

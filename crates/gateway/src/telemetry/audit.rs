@@ -26,7 +26,7 @@ use super::run::{Run, WallClock, timestamp};
 use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::SanitizeConfig;
 use crate::session::client::Caller;
-use crate::session::context::{Account, Trace};
+use crate::session::context::{Account, Record};
 
 /// Lines that wait to be written, at most.
 const QUEUE: usize = 4096;
@@ -131,11 +131,11 @@ impl AuditLog {
     pub(crate) async fn decided(
         &self,
         caller: &Caller,
-        trace: &Trace,
+        record: &Record,
         decision: AuditDecision,
         code: Option<&str>,
     ) -> Result<(), GatewayError> {
-        let mut line = self.line_of(caller, trace, AuditEvent::Decided);
+        let mut line = self.line_of(caller, record, AuditEvent::Decided);
         line.decision = Some(decision);
         line.code = code.map(str::to_owned);
         let (sender, written) = oneshot::channel();
@@ -147,7 +147,7 @@ impl AuditLog {
         let outcome = tokio::time::timeout(PATIENCE, writing).await;
         match outcome.unwrap_or_else(|_| Err(format!("it was not written in {} s", PATIENCE.as_secs()))) {
             Ok(number) => {
-                trace.note(|account| account.entry = Some(number));
+                record.note(|account| account.entry = Some(number));
                 Ok(())
             }
             Err(reason) => {
@@ -165,11 +165,11 @@ impl AuditLog {
     }
 
     /// Writes how a request that was allowed has ended. Never waits.
-    fn ended(&self, caller: &Caller, trace: &Trace, code: &str, took: Duration) {
-        let mut line = self.line_of(caller, trace, AuditEvent::Ended);
+    fn ended(&self, caller: &Caller, record: &Record, code: &str, took: Duration) {
+        let mut line = self.line_of(caller, record, AuditEvent::Ended);
         // These stand in the line of the decision.
         (line.arguments, line.rule, line.guard, line.approver, line.credentials) = (None, None, None, None, None);
-        line.call = trace.account().entry;
+        line.call = record.account().entry;
         line.code = Some(code.to_owned());
         line.ms = Some((took.as_secs_f64() * 1e6).round() / 1e3);
         self.put(line);
@@ -183,10 +183,10 @@ impl AuditLog {
         }
     }
 
-    fn line_of(&self, caller: &Caller, trace: &Trace, event: AuditEvent) -> AuditLine {
+    fn line_of(&self, caller: &Caller, record: &Record, event: AuditEvent) -> AuditLine {
         let session = caller.session();
         let identity = session.identity();
-        let Account { operation, item, server, arguments, guard, rule, approver, credentials, .. } = trace.account();
+        let Account { operation, item, server, arguments, guard, rule, approver, credentials, .. } = record.account();
         // What no guard stopped, the rules let pass.
         let guard = guard.or(rule.as_ref().map(|_| "policy"));
         let short = |text: String| text.chars().take(LONGEST_NAME).collect::<String>();
@@ -227,15 +227,15 @@ impl AuditLog {
 pub(crate) struct Audited<'a> {
     log: &'a AuditLog,
     caller: &'a Caller,
-    trace: Trace,
+    record: Record,
     began: Instant,
     has_ended: bool,
 }
 
 impl<'a> Audited<'a> {
     /// A request of `caller` that begins now, with its record.
-    pub(crate) fn new(log: &'a AuditLog, caller: &'a Caller, trace: Trace) -> Self {
-        Self { log, caller, trace, began: Instant::now(), has_ended: false }
+    pub(crate) fn new(log: &'a AuditLog, caller: &'a Caller, record: Record) -> Self {
+        Self { log, caller, record, began: Instant::now(), has_ended: false }
     }
 
     /// Writes how it ended. A request about which no decision is written yet, since no upstream was asked, gets its line
@@ -244,26 +244,26 @@ impl<'a> Audited<'a> {
     /// # Errors
     /// The decision cannot be written, and the request is to be refused.
     pub(crate) async fn end(mut self, code: &str, failed: bool) -> Result<(), GatewayError> {
-        let account = self.trace.account();
+        let account = self.record.account();
         if account.entry.is_none() {
             self.has_ended = true;
             let decision = AuditDecision::of(&account, failed);
             let refusal = (decision == AuditDecision::Refuse).then_some(code);
-            self.log.decided(self.caller, &self.trace, decision, refusal).await?;
+            self.log.decided(self.caller, &self.record, decision, refusal).await?;
             if decision != AuditDecision::Allow {
                 return Ok(());
             }
         }
         self.has_ended = true;
-        self.log.ended(self.caller, &self.trace, code, self.began.elapsed());
+        self.log.ended(self.caller, &self.record, code, self.began.elapsed());
         Ok(())
     }
 }
 
 impl Drop for Audited<'_> {
     fn drop(&mut self) {
-        if !self.has_ended && self.trace.account().entry.is_some() {
-            self.log.ended(self.caller, &self.trace, "CANCELLED", self.began.elapsed());
+        if !self.has_ended && self.record.account().entry.is_some() {
+            self.log.ended(self.caller, &self.record, "CANCELLED", self.began.elapsed());
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::protocol::message::{Members, Raw};
 use crate::protocol::stateless;
 use crate::protocol::trace_context::TraceContext;
 use crate::session::client::{Caller, Session};
-use crate::session::context::Trace;
+use crate::session::context::Record;
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_core::catalog::SelectableItem;
@@ -127,7 +127,7 @@ pub(crate) struct Ended<'e> {
     /// The answer, or the failure.
     pub(crate) result: &'e Result<Raw, GatewayError>,
     /// How it was answered.
-    pub(crate) trace: &'e Trace,
+    pub(crate) record: &'e Record,
     /// Tokens of the answer, where they are counted.
     pub(crate) tokens: Option<u64>,
 }
@@ -211,9 +211,9 @@ impl Telemetry {
     }
 
     /// Counts a call that has ended, and shows it to whoever looks on.
-    pub(crate) fn saw(&self, session: &Session, trace: &Trace, seen: &Seen) {
+    pub(crate) fn saw(&self, session: &Session, record: &Record, seen: &Seen) {
         let took = seen.started.elapsed();
-        let account = trace.account();
+        let account = record.account();
         let caller = session.label();
         let tool = match (&account.item, account.operation) {
             (Some(item), _) => item.split('#').next().unwrap_or_default(),
@@ -236,7 +236,7 @@ impl Telemetry {
             code: seen.code.to_owned(),
             remedy: seen.remedy,
             tokens: seen.tokens,
-            result_tokens: trace.result_tokens(),
+            result_tokens: record.result_tokens(),
             bytes: seen.bytes,
             ms: took.as_secs_f64() * 1e3,
         });
@@ -251,13 +251,13 @@ impl Telemetry {
     }
 
     /// The record of a call that begins.
-    pub(crate) fn trace(&self) -> Trace {
-        Trace::new(self.audit.is_some())
+    pub(crate) fn new_record(&self) -> Record {
+        Record::new(self.audit.is_some())
     }
 
     /// Follows a request to its end, where a log of decisions is kept.
-    pub(crate) fn audited<'a>(&'a self, caller: &'a Caller, trace: &Trace) -> Option<Audited<'a>> {
-        self.audit.as_ref().map(|log| Audited::new(log, caller, trace.clone()))
+    pub(crate) fn audited<'a>(&'a self, caller: &'a Caller, record: &Record) -> Option<Audited<'a>> {
+        self.audit.as_ref().map(|log| Audited::new(log, caller, record.clone()))
     }
 
     /// Writes that a request is allowed, before its upstream is asked.
@@ -268,11 +268,11 @@ impl Telemetry {
         &self,
         caller: &Caller,
         credentials: Option<String>,
-        trace: &Trace,
+        record: &Record,
     ) -> Result<(), GatewayError> {
-        trace.note(|account| (account.allowed, account.credentials) = (true, credentials));
+        record.note(|account| (account.allowed, account.credentials) = (true, credentials));
         match &self.audit {
-            Some(log) => log.decided(caller, trace, AuditDecision::of(&trace.account(), false), None).await,
+            Some(log) => log.decided(caller, record, AuditDecision::of(&record.account(), false), None).await,
             None => Ok(()),
         }
     }
@@ -310,14 +310,14 @@ impl Telemetry {
             attributes.insert("answer_tokens".to_owned(), tokens.into());
         }
         attributes.insert("argument_names".to_owned(), names.into());
-        if ended.trace.attempts() > 1 {
-            attributes.insert("attempts".to_owned(), ended.trace.attempts().into());
+        if ended.record.attempts() > 1 {
+            attributes.insert("attempts".to_owned(), ended.record.attempts().into());
         }
         attributes.insert("caller".to_owned(), caller_of(session).into());
         if let Err(error) = ended.result {
             attributes.insert("code".to_owned(), json!(error.code));
         }
-        let decided = AuditDecision::of(&ended.trace.account(), ended.result.is_err());
+        let decided = AuditDecision::of(&ended.record.account(), ended.result.is_err());
         attributes.insert("decision".to_owned(), decided.name().into());
         let mut success = true;
         match ended.result {
@@ -335,14 +335,14 @@ impl Telemetry {
         if let Err(error) = ended.result {
             attributes.insert("retryable".to_owned(), error.retryable.into());
         }
-        if let Some(tokens) = ended.trace.result_tokens() {
+        if let Some(tokens) = ended.record.result_tokens() {
             attributes.insert("result_tokens".to_owned(), tokens.into());
         }
         if unknown > 0 {
             attributes.insert("unknown_arguments".to_owned(), unknown.into());
         }
         let is_ok = ended.result.is_ok();
-        let from_cache = is_ok && ended.trace.was_cached();
+        let from_cache = is_ok && ended.record.was_cached();
         let event = if from_cache { EventName::ExecuteCacheHit } else { event_of(tool, is_ok, own.dry_run) };
         diagnostics.record(
             Some(session),

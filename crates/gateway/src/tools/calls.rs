@@ -83,13 +83,13 @@ impl Calls {
         }
         let credentials =
             self.upstreams.of_server(item.server.as_deref()).and_then(|upstream| upstream.credentials_rule());
-        self.telemetry.allowed(call.caller, credentials, &call.context.trace).await?;
+        self.telemetry.allowed(call.caller, credentials, &call.context.record).await?;
         let method = Method::of(call.route);
         let arguments = call.sent_arguments();
         let exhausted = |what: &str, error| GatewayError::exhausted(Code::UpstreamError, what, error);
         let (result, took) = match &call.cached {
             Some(result) => {
-                call.context.trace.set_cached();
+                call.context.record.set_cached();
                 (result.clone(), None)
             }
             None => {
@@ -109,9 +109,9 @@ impl Calls {
                 let sensitivity = self.guards.sensitivity(item);
                 let origin = Origin { id, name: &item.name, arguments: &arguments, sensitivity };
                 let present = |envelope: &mut _| self.guards.present(&call, envelope);
-                let trace = &call.context.trace;
+                let record = &call.context.record;
                 let mut span = self.telemetry.work_span(call.caller, "firewall");
-                let answer = self.firewall.shaped(call.caller, origin, method.read, &result, &present, trace).await?;
+                let answer = self.firewall.shaped(call.caller, origin, method.read, &result, &present, record).await?;
                 if let Some(span) = &mut span {
                     span.set("contextweaver.result.bytes", &result.bytes().len().to_string());
                     span.set("contextweaver.answer.bytes", &answer.bytes().len().to_string());
@@ -179,7 +179,7 @@ impl Calls {
         };
         let answer = if method.retries {
             let tried = self.retry.run(attempt).await;
-            context.trace.set_attempts(tried.attempts);
+            context.record.set_attempts(tried.attempts);
             if tried.attempts > 1 {
                 tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
             }

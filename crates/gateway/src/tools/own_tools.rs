@@ -16,7 +16,7 @@ use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::usage::signature;
 use crate::protocol::message::{Raw, is_object};
 use crate::session::client::Caller;
-use crate::session::context::{CallContext, Trace};
+use crate::session::context::{CallContext, Record};
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_context::event::Handle;
 use contextweaver_context::store::ArtifactStore;
@@ -33,7 +33,7 @@ pub(crate) struct OwnTools {
 /// What a tool that asks no upstream is called with, and the record of the call.
 struct Asked<'a> {
     arguments: Option<&'a RawValue>,
-    trace: Trace,
+    record: Record,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +57,7 @@ impl OwnTools {
     ) -> Result<Raw, GatewayError> {
         let calls = &self.calls;
         // A tool that asks an upstream is guarded when it is known what it asks for.
-        let asked = Asked { arguments, trace: context.trace.clone() };
+        let asked = Asked { arguments, record: context.record.clone() };
         if !tool.is_call() {
             self.admit(caller, tool, &asked).await?;
         }
@@ -117,7 +117,7 @@ impl OwnTools {
 
     /// Lets a tool that asks no upstream pass the guards.
     async fn admit(&self, caller: &Caller, tool: MetaTool, asked: &Asked<'_>) -> Result<(), GatewayError> {
-        let context = CallContext { trace: asked.trace.clone(), ..CallContext::default() };
+        let context = CallContext { record: asked.record.clone(), ..CallContext::default() };
         let mut call = GuardedCall::new(Route::OwnTool, tool, caller, context);
         call.written = asked.arguments;
         let guards = &self.calls.guards;
