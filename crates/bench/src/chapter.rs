@@ -8,7 +8,7 @@
 //!
 //! # Adding a chapter
 //!
-//! One new file, `chapters/NAME.rs`, with the type of its facts and the trait, and one line for it in the list of
+//! One new file, `chapters/NAME.rs`, with the type of its facts and the trait, its module and its place on the list in
 //! `chapters/mod.rs`. A chapter with one record for each collection writes less: `CollectionChapter` of
 //! `chapters/collections.rs` plans and measures, and the file says what is measured on one collection and how it is
 //! shown. Then `contextweaver bench run --all` writes `scorecard/results/NAME.json` and the

@@ -38,8 +38,8 @@ use crate::eval::workspace::Bench;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, fixed, percent, share};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
-use crate::report::table::Table;
 use crate::report::readme::FOLDER;
+use crate::report::table::Table;
 use crate::results::{KEPT, Results, worst};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
@@ -193,7 +193,8 @@ impl Chapter for ContextChapter {
 
     fn answers(&self, own: &[Results<ContextRecord>], _: &Tables) -> Vec<Answer> {
         let (ours, others, ways) = parts(own);
-        let answers = ours.iter().flat_map(|results| answers(results, &others).into_iter().chain(others.answer(results)));
+        let answers =
+            ours.iter().flat_map(|results| answers(results, &others).into_iter().chain(others.answer(results)));
         answers.chain(ways.answer()).collect()
     }
 
@@ -234,8 +235,9 @@ fn check(facts: &ContextFacts, broken: &mut Broken) {
 
 /// What must hold among what survives of a text for each result: parts are those of the whole.
 fn check_survivors<L: Label>(kept: &Survivors<L>, broken: &mut Broken) {
-    let sums =
-        |parts: &mut dyn Iterator<Item = (usize, usize)>| parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let sums = |parts: &mut dyn Iterator<Item = (usize, usize)>| {
+        parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+    };
     let all = (kept.all.asked, kept.all.kept);
     let classes = sums(&mut kept.classes.values().map(|one| (one.asked, one.kept)));
     let kinds = sums(&mut kept.kinds.values().map(|one| (one.asked, one.kept)));

@@ -66,7 +66,10 @@ impl Chapter for Everyday {
         let items: Vec<u32> = in_turn.hits.iter().map(|hit| hit.item).collect();
         Ok(vec![Plan {
             name: Chapter::name(self).to_owned(),
-            configuration: engines.iter().map(|engine| format!("# {}\n{}\n", engine.name(), engine.configuration())).collect(),
+            configuration: engines
+                .iter()
+                .map(|engine| format!("# {}\n{}\n", engine.name(), engine.configuration()))
+                .collect(),
             version: version::of(&versions.join(" "), &items),
             cases,
         }])
@@ -133,8 +136,12 @@ impl Chapter for Everyday {
         let Some(results) = own.iter().find(|results| !results.records.is_empty()) else { return };
         document.heading("Everyday requests");
         document.block(&reading(results));
-        document.table("Measures with their 95 % intervals, and recall@5 less that of flat BM25 on the same requests.", &measures(results));
-        document.table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
+        document.table(
+            "Measures with their 95 % intervals, and recall@5 less that of flat BM25 on the same requests.",
+            &measures(results),
+        );
+        document
+            .table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
         document.table(
             "How well confidence tells a request that no tool serves from one that a tool does: AUROC with its 95 % interval (.500 is \
              chance), and ECE, the mean distance of confidence from the share of right answers.",
@@ -148,7 +155,8 @@ impl Chapter for Everyday {
 
     fn front(&self, own: &[Results<EverydayFacts>]) -> Vec<String> {
         let sentence = |results: &Results<EverydayFacts>| {
-            let recall = |manner: Manner, engine: &str| facts(results, manner, engine).map(|facts| shown(facts, "recall@5"));
+            let recall =
+                |manner: Manner, engine: &str| facts(results, manner, engine).map(|facts| shown(facts, "recall@5"));
             let both = |manner: Manner| {
                 Some(format!("{} ({}, flat BM25)", recall(manner, DEFAULT)?, recall(manner, CONTROL)?))
             };
@@ -207,15 +215,16 @@ fn shown(facts: &Facts, measure: &str) -> String {
 }
 
 fn reading(results: &Results<EverydayFacts>) -> String {
-    let sizes = Manner::ALONE.iter().find_map(|manner| facts(results, *manner, CONTROL)).map_or_else(String::new, |facts| {
-        format!(
-            " {} requests that a tool serves and {} that none does, over {} tools of {} servers.",
-            count(facts.answerable),
-            count(facts.unanswerable),
-            count(facts.tools),
-            count(facts.namespaces)
-        )
-    });
+    let sizes =
+        Manner::ALONE.iter().find_map(|manner| facts(results, *manner, CONTROL)).map_or_else(String::new, |facts| {
+            format!(
+                " {} requests that a tool serves and {} that none does, over {} tools of {} servers.",
+                count(facts.answerable),
+                count(facts.unanswerable),
+                count(facts.tools),
+                count(facts.namespaces)
+            )
+        });
     format!(
         "The collection [`gold/everyday`](../gold/everyday/README.md):{sizes} \"As people speak\" is what somebody says, seldom \
          with a word of the tool. \"As models ask\" is what a model that knew the request and not the tools sent to a search; \
@@ -261,9 +270,9 @@ fn measures(results: &Results<EverydayFacts>) -> Table {
 /// What users get, with the encoder and without, beside the control: both manners beside each other.
 fn in_short(results: &Results<EverydayFacts>) -> Table {
     let wanted = ["recall@1", "recall@5"];
-    let titles = Manner::ALONE.iter().flat_map(|manner| {
-        wanted.into_iter().chain(["none"]).map(|measure| format!("{}: {measure}", manner.name()))
-    });
+    let titles = Manner::ALONE
+        .iter()
+        .flat_map(|manner| wanted.into_iter().chain(["none"]).map(|measure| format!("{}: {measure}", manner.name())));
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
     for engine in [DEFAULT, "best", CONTROL] {
         let both = Manner::ALONE.map(|manner| facts(results, manner, engine));
@@ -288,7 +297,9 @@ fn by_kind(results: &Results<EverydayFacts>) -> Table {
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
     for engine in ENGINES {
         let Some(facts) = facts(results, Manner::Said, engine) else { continue };
-        let cell = |kind: &&String| facts.by_register.get(*kind).map_or_else(|| MISSING.to_owned(), |slice| share(slice.recall_at_5));
+        let cell = |kind: &&String| {
+            facts.by_register.get(*kind).map_or_else(|| MISSING.to_owned(), |slice| share(slice.recall_at_5))
+        };
         table.row([label(results, Manner::Said, engine)].into_iter().chain(kinds.iter().map(cell)));
     }
     table
@@ -357,7 +368,8 @@ mod tests {
     fn no_server_of_the_collection_is_among_the_training_data() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold");
         let about = std::fs::read_to_string(root.join("everyday/README.md")).unwrap();
-        let packages: Vec<&str> = about.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').nth(2)).collect();
+        let packages: Vec<&str> =
+            about.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').nth(2)).collect();
         assert_eq!(packages.len(), 11, "{packages:?}");
         let training = std::fs::read_to_string(root.join("training/everyday.jsonl")).unwrap();
         for package in packages {

@@ -1,35 +1,37 @@
 //! The chapters of the scorecard, one file or folder each, and the list of them.
 
 pub mod collections;
+pub mod confidence;
+pub mod context;
+pub mod copies;
+pub mod everyday;
+pub mod feedback;
+pub mod gateway;
+pub mod meaning;
+pub mod rivals;
+pub mod routing;
+pub mod scaling;
+pub mod seeds;
+pub mod sweep;
 
 use crate::chapter::AnyChapter;
 use collections::PerCollection;
 
-/// Declares the module of each chapter and puts it on the list, so that a chapter is one line here.
-macro_rules! chapters {
-    ($($module:ident: $chapter:expr,)+) => {
-        $(pub mod $module;)+
-
-        /// Every chapter, in the order of the page.
-        pub const CHAPTERS: [&dyn AnyChapter; [$(stringify!($module)),+].len()] = [$(&$chapter),+];
-    };
-}
-
-// In the order of the page.
-chapters! {
-    everyday: everyday::Everyday,
-    meaning: PerCollection(meaning::Meaning),
-    rivals: rivals::Rivals,
-    routing: routing::Routing,
-    seeds: seeds::Seeds,
-    copies: PerCollection(copies::CopiesChapter),
-    confidence: PerCollection(confidence::Confidence),
-    feedback: PerCollection(feedback::Feedback),
-    scaling: scaling::Scaling,
-    context: context::ContextChapter,
-    gateway: gateway::GatewayChapter,
-    sweep: sweep::Sweep,
-}
+/// Every chapter, in the order of the page.
+pub const CHAPTERS: [&dyn AnyChapter; 12] = [
+    &everyday::Everyday,
+    &PerCollection(meaning::Meaning),
+    &rivals::Rivals,
+    &routing::Routing,
+    &seeds::Seeds,
+    &PerCollection(copies::CopiesChapter),
+    &PerCollection(confidence::Confidence),
+    &PerCollection(feedback::Feedback),
+    &scaling::Scaling,
+    &context::ContextChapter,
+    &gateway::GatewayChapter,
+    &sweep::Sweep,
+];
 
 /// The chapter called `name`.
 #[must_use]
@@ -56,6 +58,14 @@ mod tests {
 
     fn matrix() -> Matrix {
         workspace().matrix().unwrap()
+    }
+
+    #[test]
+    fn every_module_of_a_chapter_is_on_the_list() {
+        let modules =
+            include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+        let modules: BTreeSet<&str> = modules.filter(|module| *module != "collections").collect();
+        assert_eq!(CHAPTERS.map(AnyChapter::name).into_iter().collect::<BTreeSet<_>>(), modules);
     }
 
     #[test]

@@ -221,15 +221,29 @@ fn figure(results: &Results<SeedFacts>) -> Option<Figure> {
         points: facts.iter().filter_map(|one| point(one, &one.default, true)).collect(),
         control: facts.iter().filter_map(|one| point(one, &one.control, false)).collect(),
     });
-    let title =
-        format!("recall@5 by catalog size, distractors and {} seeds, {DEFAULT} and thin flat BM25: {COLLECTION}", SEEDS.len());
+    let title = format!(
+        "recall@5 by catalog size, distractors and {} seeds, {DEFAULT} and thin flat BM25: {COLLECTION}",
+        SEEDS.len()
+    );
     let y_title = "recall@5 (mean of the seeds, 95 % interval)";
     line_figure("seeds-rot.svg".to_owned(), title, y_title, Scale::Share, lines.collect())
 }
 
 fn by_size(results: &Results<SeedFacts>) -> Table {
-    let titles =
-        ["distractors", "tools", DEFAULT, "least", "most", CONTROL, "least", "most", "difference", "least", "most", "led"];
+    let titles = [
+        "distractors",
+        "tools",
+        DEFAULT,
+        "least",
+        "most",
+        CONTROL,
+        "least",
+        "most",
+        "difference",
+        "least",
+        "most",
+        "led",
+    ];
     let mut table = Table::new(titles);
     for (record, facts) in results.measured() {
         for one in facts {
@@ -285,11 +299,14 @@ mod tests {
         let shown = by_size(&results).plain();
         let row = shown.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         // Student's t with two degrees of freedom: 4.303 · 0.1 / √3.
-        let expected = "mixed 1,000 .600 [.35, .85] .500 .700 .500 [.25, .75] .400 .600 +.100 [−.397, +.597] −.100 +.300 2 of 3";
+        let expected =
+            "mixed 1,000 .600 [.35, .85] .500 .700 .500 [.25, .75] .400 .600 +.100 [−.397, +.597] −.100 +.300 2 of 3";
         assert_eq!(row, expected, "{shown}");
         let said = crowded(&results).unwrap();
         assert!(
-            said.ends_with("is .900 [.90, .90] among 50 tools and .600 [.35, .85] among 1,000 (flat BM25 .500 and .500)."),
+            said.ends_with(
+                "is .900 [.90, .90] among 50 tools and .600 [.35, .85] among 1,000 (flat BM25 .500 and .500)."
+            ),
             "{said}"
         );
         let svg = figure(&results).unwrap().svg;

@@ -47,7 +47,8 @@ pub(super) struct Sums {
 
 /// Survival by cap: of everything, of the core, of the other classes, and of what people ask.
 pub(super) fn caps(sums: &Sums) -> Table {
-    let titles = ["tokens at most", "what is shown", "tokens", "over", "all", "core", "outline", "needle", "people ask"];
+    let titles =
+        ["tokens at most", "what is shown", "tokens", "over", "all", "core", "outline", "needle", "people ask"];
     let mut table = Table::new(titles).words(&["what is shown"]);
     let mut row = |cap: usize, name: &str, over: String, kept: &Survivors, people: Option<&Survivors<Asks>>| {
         let class = |class| survival(kept.classes.get(&class));
@@ -158,7 +159,8 @@ pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
         );
     }
     if !few.is_empty() {
-        let _ = write!(text, "Better over questions, but with too few results to tell over results: {}.", few.join(", "));
+        let _ =
+            write!(text, "Better over questions, but with too few results to tell over results: {}.", few.join(", "));
     }
     if text.is_empty() {
         let _ = write!(text, "All summarisers are shown to be better than head + tail at {} tokens.", count(at.cap));
@@ -238,7 +240,8 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
     let of = |kept: &Survivors, class: Class| kept.classes.get(&class).and_then(|one| one.share());
     let worse = Class::ALL.into_iter().filter_map(|class| {
         let own = of(&at.kept, class)?;
-        let best = at.controls.iter().filter_map(|(control, against)| Some((of(&against.kept, class)?, control.name())));
+        let best =
+            at.controls.iter().filter_map(|(control, against)| Some((of(&against.kept, class)?, control.name())));
         let (share_of, name) = best.max_by(|left, right| left.0.total_cmp(&right.0))?;
         let shown = format!("{}: {} against {} of {name}", class.name(), percent(own), percent(share_of));
         (share_of > own).then_some(shown)
@@ -407,7 +410,8 @@ mod tests {
         let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
         assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
         let mut plain = at;
-        plain.controls.get_mut(&RIVAL).unwrap().duels = [(Kind::Rows, duel(30, 1, 9)), (Kind::Plain, duel(1, 7, 3))].into();
+        plain.controls.get_mut(&RIVAL).unwrap().duels =
+            [(Kind::Rows, duel(30, 1, 9)), (Kind::Plain, duel(1, 7, 3))].into();
         assert_eq!(unproven(&plain), "All summarisers are shown to be better than head + tail at 300 tokens.");
     }
 }

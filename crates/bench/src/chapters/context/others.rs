@@ -98,9 +98,9 @@ impl Others {
     /// The scenarios and what is recorded of `engine` on each.
     fn of<'r>(&'r self, engine: &'r str) -> impl Iterator<Item = (&'r str, &'r Outcome<ContextRivalFacts>)> {
         let records = self.0.iter().flat_map(|results| &results.records);
-        records.map(|record| (parts(&record.case), &record.outcome)).filter_map(move |((name, scenario), outcome)| {
-            (name == engine).then_some((scenario, outcome))
-        })
+        records
+            .map(|record| (parts(&record.case), &record.outcome))
+            .filter_map(move |((name, scenario), outcome)| (name == engine).then_some((scenario, outcome)))
     }
 
     fn rows<'r>(&'r self, ours: &'r ContextResults) -> Vec<Row<'r>> {
@@ -128,8 +128,16 @@ impl Others {
 
     /// What prompts take and hold: ours first.
     pub(super) fn prompts(&self, ours: &ContextResults) -> Table {
-        let titles =
-            ["engine", "prompts", "tokens", "median saved", "over budget", "facts in the prompt", "forbidden", "no prompt"];
+        let titles = [
+            "engine",
+            "prompts",
+            "tokens",
+            "median saved",
+            "over budget",
+            "facts in the prompt",
+            "forbidden",
+            "no prompt",
+        ];
         let mut table = Table::new(titles).words(&["no prompt"]);
         let ratio = |part: usize, whole: usize| {
             let shown = if whole == 0 { MISSING.to_owned() } else { share(part as f64 / whole as f64) };
@@ -139,7 +147,8 @@ impl Others {
         let with = own.iter().zip(ours.measured().map(|(_, facts)| facts.as_ref())).collect();
         let first = Row { name: "ours".to_owned(), prompts: with, words: BTreeMap::new() };
         for row in std::iter::once(first).chain(self.rows(ours)) {
-            let words: Vec<String> = row.words.iter().map(|(word, times)| format!("{word} ({})", count(*times))).collect();
+            let words: Vec<String> =
+                row.words.iter().map(|(word, times)| format!("{word} ({})", count(*times))).collect();
             let cells = match row.held() {
                 None => [MISSING; 5].map(str::to_owned),
                 Some(held) => [
@@ -229,7 +238,12 @@ impl Others {
         let holds = held.iter().rev().max_by_key(|(_, held)| held.facts_in_prompt)?;
         let one = |(name, held): &(&str, Held)| {
             let Held { median_saved, over, facts_in_prompt, .. } = held;
-            format!("{name} {}, {} facts, {} over budget", percent(*median_saved), count(*facts_in_prompt), count(*over))
+            format!(
+                "{name} {}, {} facts, {} over budget",
+                percent(*median_saved),
+                count(*facts_in_prompt),
+                count(*over)
+            )
         };
         let second = (saves.0 != holds.0).then(|| one(holds));
         Some([one(saves)].into_iter().chain(second).collect::<Vec<String>>().join("; "))
@@ -291,7 +305,8 @@ fn check(facts: &ContextRivalFacts, own: Option<&ContextFacts>, again: &str, bro
         broken.unless(is_less, "a prompt holds more than it was searched for");
         if let Some(own) = own.map(as_prompt) {
             let asked = |prompt: &RivalPrompt| [prompt.budget, prompt.facts, prompt.forbidden];
-            broken.unless(asked(prompt) == asked(&own), format!("its prompt was asked for otherwise than ours: {again}"));
+            broken
+                .unless(asked(prompt) == asked(&own), format!("its prompt was asked for otherwise than ours: {again}"));
         }
     }
     if let Some(Outcome::Measured(results)) = &facts.results {

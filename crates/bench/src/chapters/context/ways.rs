@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::{ContextRecord, NAME};
 use crate::chapter::{Absent, Answer, Fresh, Inputs, Plan, Planned, Question, Step, Wrong};
+use crate::eval::context::run::configuration;
 use crate::eval::context::scenario::Scenario;
 use crate::eval::context::way::record::WayFacts;
 use crate::eval::context::way::run::{inputs, record, version};
-use crate::eval::context::run::configuration;
 use crate::eval::identity::Broken;
 use crate::eval::workspace::Bench;
 use crate::report::document::Document;
@@ -50,11 +50,7 @@ pub(super) fn inputs_of(bench: &Bench, case: &str) -> Result<Option<Inputs>> {
 }
 
 /// Measures those of `wanted`.
-pub(super) fn measure(
-    bench: &Bench,
-    wanted: &BTreeSet<&str>,
-    step: Step<'_>,
-) -> Result<Vec<Fresh<ContextRecord>>> {
+pub(super) fn measure(bench: &Bench, wanted: &BTreeSet<&str>, step: Step<'_>) -> Result<Vec<Fresh<ContextRecord>>> {
     let all = bench.workspace.ways()?;
     let here: Vec<&Scenario> = all.iter().filter(|scenario| wanted.contains(scenario.name.as_str())).collect();
     let run = |scenario: &&Scenario| {
@@ -120,8 +116,18 @@ impl Ways {
 
     fn table(&self) -> Table {
         let titles = [
-            "scenario", "what it exercises", "what does the same", "all", "carried", "budget", "prompt", "control", "facts",
-            "by view", "facts of the control", "forbidden",
+            "scenario",
+            "what it exercises",
+            "what does the same",
+            "all",
+            "carried",
+            "budget",
+            "prompt",
+            "control",
+            "facts",
+            "by view",
+            "facts of the control",
+            "forbidden",
         ];
         let mut table = Table::new(titles).words(&["what it exercises", "what does the same"]);
         for (label, facts) in self.measured() {
@@ -158,7 +164,8 @@ impl Ways {
 
     /// Where the control states more.
     pub(super) fn answer(&self) -> Option<Answer> {
-        let behind = self.measured().into_iter().filter(|(_, facts)| facts.control.facts_in_prompt > facts.kept.facts_in_prompt);
+        let behind =
+            self.measured().into_iter().filter(|(_, facts)| facts.control.facts_in_prompt > facts.kept.facts_in_prompt);
         let named: Vec<String> = behind
             .map(|(label, facts)| {
                 let (ours, theirs) = (facts.kept.facts_in_prompt, facts.control.facts_in_prompt);
@@ -287,7 +294,10 @@ mod tests {
         | -------- | --------- |
         | odd      | no memory |
         ");
-        assert!(text.contains("## Memory and hand-over") && text.contains("are stand-ins within the harness"), "{text}");
+        assert!(
+            text.contains("## Memory and hand-over") && text.contains("are stand-ins within the harness"),
+            "{text}"
+        );
         assert!(ways.wrong().is_empty());
         let answer = ways.answer().unwrap();
         assert!(answer.text.ends_with("days 4 against 3; a-desk 4 against 3."), "{}", answer.text);

@@ -100,12 +100,15 @@ impl FeedbackFacts {
                 for (fold, pool) in folds.iter().zip(&pools) {
                     let leads = pool.iter().take(observations);
                     let named: BTreeSet<u32> = leads.clone().map(|lead| lead.named(wrong_tenths)).collect();
-                    let taught: Vec<Observation> = leads.map(|lead| lead.observation(collection, wrong_tenths)).collect();
+                    let taught: Vec<Observation> =
+                        leads.map(|lead| lead.observation(collection, wrong_tenths)).collect();
                     router = router.with_feedback(&taught);
                     after.extend(ask(collection, &router, fold));
                     repeats = repeats.with_feedback(&taught);
                     repeated.extend(ask(collection, &repeats, fold));
-                    can_gain.extend(fold.iter().map(|query| query.groups.iter().flatten().any(|tool| named.contains(tool))));
+                    can_gain.extend(
+                        fold.iter().map(|query| query.groups.iter().flatten().any(|tool| named.contains(tool))),
+                    );
                 }
                 let difference = |after: &[Scores], measure: usize, counts: &dyn Fn(usize) -> bool| {
                     let counted = || (0..before.len()).filter(|query| counts(*query));

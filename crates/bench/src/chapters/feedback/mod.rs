@@ -64,7 +64,8 @@ impl CollectionChapter for Feedback {
             let name = |measure: &str| format!("{measure} after {observations} observations, {wrong_tenths}/10 wrong");
             let of_observed = &lesson.ndcg_at_10_of_observed;
             broken.paired(&name("nDCG@10 where the tool is observed"), of_observed);
-            let are_some = lesson.observed <= facts.queries && of_observed.differing <= lesson.observed.min(ndcg_at_10.differing);
+            let are_some =
+                lesson.observed <= facts.queries && of_observed.differing <= lesson.observed.min(ndcg_at_10.differing);
             broken.unless(are_some, name("more queries than there are with an observed tool and a difference"));
             for (measure, before, paired) in [
                 ("recall@5", facts.recall_at_5, recall_at_5),

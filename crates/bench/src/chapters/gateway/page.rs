@@ -6,7 +6,9 @@ use super::overhead;
 use crate::chapter::{Answer, Question};
 use crate::eval::everyday::Manner;
 use crate::eval::gateway::case::TOGETHER;
-use crate::eval::gateway::record::{GatewayFacts, KindFacts, KindsFacts, ScenarioFacts, SearchFacts, SessionFacts, SurfaceFacts};
+use crate::eval::gateway::record::{
+    GatewayFacts, KindFacts, KindsFacts, ScenarioFacts, SearchFacts, SessionFacts, SurfaceFacts,
+};
 use crate::eval::record::{Outcome, Paired};
 use crate::eval::statistics::median;
 use crate::eval::tables::Tables;

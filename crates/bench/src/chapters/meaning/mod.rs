@@ -46,7 +46,8 @@ impl CollectionChapter for Meaning {
         broken.unless(queries == facts.queries, "the changes are of another number of queries");
         let ascending = facts.changes.windows(2).all(|pair| (pair[0].0, pair[0].1) < (pair[1].0, pair[1].1));
         broken.unless(ascending, "the changes are out of order");
-        let of_tools = facts.by_tool.iter().fold((0.0, 0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, sum.2 + one.2));
+        let of_tools =
+            facts.by_tool.iter().fold((0.0, 0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, sum.2 + one.2));
         let of_all = (changes(|change| change.0), changes(|change| change.1));
         let mean = |sum: f64| sum / facts.queries.max(1) as f64;
         let agree = of_tools.2 == facts.queries && same(mean(of_tools.0), of_all.0) && same(mean(of_tools.1), of_all.1);

@@ -7,7 +7,9 @@ use crate::eval::statistics::over_sets;
 use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, conclusion, conclusions, count, difference, estimate, quantity, share, verdict_name};
+use crate::report::number::{
+    MISSING, conclusion, conclusions, count, difference, estimate, quantity, share, verdict_name,
+};
 use crate::report::plot::{Forest, Interval};
 use crate::report::recording::Recording;
 use crate::report::table::{Table, failures};
@@ -75,7 +77,11 @@ pub(super) fn sentence(meaning: &Results<MeaningFacts>) -> Option<String> {
         let (measure, found) = (MEASURES[at], difference(&one.difference.difference));
         let any = of_any(meaning, at).map(|any| format!("; for any such collections {}", difference(&any)));
         let any = any.unwrap_or_default();
-        format!("{measure} {} with meaning and {} by words alone ({found}{any})", share(one.default), share(one.lexical))
+        format!(
+            "{measure} {} with meaning and {} by words alone ({found}{any})",
+            share(one.default),
+            share(one.lexical)
+        )
     };
     let collections = count(meaning.measured().count());
     Some(format!(

@@ -71,7 +71,8 @@ impl Chapter for Rivals {
         for manner in Manner::of(&bench.workspace) {
             let inputs = manner.collection(&bench.workspace)?.map(|collection| collection.inputs_sha256);
             let rivals = bench.matrix.rivals.iter();
-            on_everyday.extend(rivals.map(|rival| planned(&rival.name, manner.name(), manner.origin(), inputs.clone())));
+            on_everyday
+                .extend(rivals.map(|rival| planned(&rival.name, manner.name(), manner.origin(), inputs.clone())));
         }
         plans.push(plan(EVERYDAY, on_everyday));
         plans.retain(|_| !bench.matrix.rivals.is_empty());
@@ -85,7 +86,8 @@ impl Chapter for Rivals {
     fn wrong(&self, own: &[Results<RivalFacts>], all: &Recordings) -> Vec<Wrong> {
         let ranked = Ranked::of(all);
         // Results were read with their facts; what is of another shape has been refused.
-        let everyday: Vec<Results<Box<Facts>>> = all.of(everyday::NAME).iter().filter_map(|one| one.typed().ok()).collect();
+        let everyday: Vec<Results<Box<Facts>>> =
+            all.of(everyday::NAME).iter().filter_map(|one| one.typed().ok()).collect();
         let mut wrong = Vec::new();
         let records = own.iter().flat_map(|one| one.measured().map(move |(record, facts)| (one, record, facts)));
         for (results, record, facts) in records {
@@ -98,7 +100,10 @@ impl Chapter for Rivals {
             broken.unless(facts.recomputed() == facts.measures, "its measures are not those that its ranks give");
             broken.unless(facts.order_changes <= facts.order_asked, "more answers changed than were asked for");
             let tools = facts.first_tools.len();
-            broken.unless(tools == 0 || tools == facts.ranks.queries(), "it names tools for other queries than it ranked");
+            broken.unless(
+                tools == 0 || tools == facts.ranks.queries(),
+                "it names tools for other queries than it ranked",
+            );
             let stated = facts.measures.keys().map(String::as_str);
             broken.unless(stated.eq(sorted(MEASURES)), "it has other measures than are recorded");
             if let Some(inside) = inside {

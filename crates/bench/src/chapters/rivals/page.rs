@@ -6,10 +6,12 @@ use super::parts;
 use crate::chapter::{Answer, Question};
 use crate::eval::everyday::Manner;
 use crate::eval::matrix::{BEST, CONTROL, DEFAULT};
-use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
+use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE, on_largest};
-use crate::eval::statistics::{corrected, macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6};
+use crate::eval::statistics::{
+    corrected, macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6,
+};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
@@ -77,7 +79,8 @@ impl<'r> Board<'r> {
         let records: BTreeMap<_, _> = results.records.iter().map(|record| (parts(&record.case), record)).collect();
         let names: BTreeSet<&str> = records.keys().map(|(engine, _)| *engine).collect();
         let collections: BTreeSet<&str> = records.keys().map(|(_, collection)| *collection).collect();
-        let mut board = Self { records, engines: names.into_iter().collect(), collections: collections.into_iter().collect() };
+        let mut board =
+            Self { records, engines: names.into_iter().collect(), collections: collections.into_iter().collect() };
         let mean = |engine: &str| board.mean(SHOWN[0], engine).unwrap_or(-1.0);
         let mut engines: Vec<(&str, f64)> = board.engines.iter().map(|engine| (*engine, mean(engine))).collect();
         engines.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
@@ -123,7 +126,8 @@ impl<'r> Board<'r> {
         if sets.is_empty() {
             return None;
         }
-        let tools: Vec<&[u32]> = names.iter().zip(&sets).map(|(name, pairs)| self.first_tools(name, pairs.len())).collect();
+        let tools: Vec<&[u32]> =
+            names.iter().zip(&sets).map(|(name, pairs)| self.first_tools(name, pairs.len())).collect();
         let paired = paired_macro_by_tool(engine, &sets, &tools);
         let differences = sets.iter().map(|pairs| mean(pairs.iter().map(|(ours, theirs)| ours - theirs)));
         let another = over_sets(&differences.collect::<Vec<f64>>());
@@ -147,9 +151,8 @@ impl<'r> Board<'r> {
     }
 
     fn whose(&self, engine: &str) -> Whose {
-        let is_installed = |collection: &&str| {
-            self.facts(engine, collection).is_some_and(|facts| facts.requirements_sha256.is_some())
-        };
+        let is_installed =
+            |collection: &&str| self.facts(engine, collection).is_some_and(|facts| facts.requirements_sha256.is_some());
         match engine {
             CONTROL => Whose::Control,
             DEFAULT => Whose::Ours,
@@ -161,7 +164,9 @@ impl<'r> Board<'r> {
     /// A figure, or the word for why there is none.
     fn cell(&self, measure: &str, engine: &str, collection: &str) -> String {
         match self.records.get(&(engine, collection)).map(|record| &record.outcome) {
-            Some(Outcome::Measured(facts)) => facts.measures.get(measure).map_or(MISSING.to_owned(), |one| share(one.mean)),
+            Some(Outcome::Measured(facts)) => {
+                facts.measures.get(measure).map_or(MISSING.to_owned(), |one| share(one.mean))
+            }
             Some(Outcome::Failed(reason)) => reason.split(':').next().unwrap_or_default().to_owned(),
             None => NOT_RUN.to_owned(),
         }
@@ -260,7 +265,8 @@ fn by_speech<'r>(board: &Board<'r>) -> Vec<&'r str> {
 /// What the best of others finds of the everyday requests in each manner, and whether that is more than ours.
 fn everyday_answers(results: &Results<RivalFacts>) -> Vec<Answer> {
     let board = Board::of(results);
-    let others: Vec<&str> = by_speech(&board).into_iter().filter(|engine| board.whose(engine) == Whose::Others).collect();
+    let others: Vec<&str> =
+        by_speech(&board).into_iter().filter(|engine| board.whose(engine) == Whose::Others).collect();
     let recall = |engine: &str, manner: Manner| {
         board.facts(engine, manner.name()).and_then(|facts| facts.measures.get(ON_EVERYDAY)).map(|one| one.mean)
     };
@@ -280,7 +286,8 @@ fn everyday_answers(results: &Results<RivalFacts>) -> Vec<Answer> {
     let mut answers = vec![Answer::new(Question::Good, text)];
     let ahead = ahead(&board, others.iter().copied(), ON_EVERYDAY, "");
     if !ahead.is_empty() {
-        let text = format!("And of [everyday requests](rivals.md#on-everyday-requests) by {ON_EVERYDAY}: {ahead}.{KEPT}");
+        let text =
+            format!("And of [everyday requests](rivals.md#on-everyday-requests) by {ON_EVERYDAY}: {ahead}.{KEPT}");
         answers.push(Answer::new(Question::Failure, text));
     }
     answers
@@ -288,7 +295,12 @@ fn everyday_answers(results: &Results<RivalFacts>) -> Vec<Answer> {
 
 /// The engines that are shown to be ahead of ours, each with where; empty where there are none.
 fn ahead<'e>(board: &Board<'_>, engines: impl Iterator<Item = &'e str>, measure: &str, on: &str) -> String {
-    let title = |name: &str| Manner::ALL.into_iter().find(|manner| manner.name() == name).map_or(name.to_owned(), |manner| manner.title().to_owned());
+    let title = |name: &str| {
+        Manner::ALL
+            .into_iter()
+            .find(|manner| manner.name() == name)
+            .map_or(name.to_owned(), |manner| manner.title().to_owned())
+    };
     let of = |engine: &str| {
         let worse = board.on_each(measure, engine).into_iter().filter(|(_, paired)| paired.verdict == Verdict::Worse);
         let names: Vec<String> = worse.map(|(name, _)| title(name)).collect();
@@ -296,9 +308,8 @@ fn ahead<'e>(board: &Board<'_>, engines: impl Iterator<Item = &'e str>, measure:
     };
     // Most engines find more nowhere, and need no test.
     let mean = |engine: &str, collection: &str| Some(board.facts(engine, collection)?.measures.get(measure)?.mean);
-    let finds_more = |engine: &&str| {
-        board.collections.iter().any(|collection| mean(engine, collection) > mean(DEFAULT, collection))
-    };
+    let finds_more =
+        |engine: &&str| board.collections.iter().any(|collection| mean(engine, collection) > mean(DEFAULT, collection));
     engines.filter(finds_more).filter_map(of).collect::<Vec<String>>().join("; ")
 }
 
@@ -359,9 +370,8 @@ pub(super) fn answers(
 /// What an answer takes beside engines of others: the fastest of them, and the one that finds most.
 fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     let largest = on_largest(&tables.engines);
-    let on_it = |engine: &&str| {
-        largest.iter().find(|row| row.engine == **engine).map(|row| (row.engine.as_str(), row.p50_us))
-    };
+    let on_it =
+        |engine: &&str| largest.iter().find(|row| row.engine == **engine).map(|row| (row.engine.as_str(), row.p50_us));
     let own = on_it(&DEFAULT)?;
     let others = board.engines.iter().filter(|engine| board.whose(engine) == Whose::Others);
     let others: Vec<(&str, u64)> = others.filter_map(on_it).collect();
@@ -390,7 +400,8 @@ fn front_reading(tables: &Tables) -> String {
         _ => "on no day that is known".to_owned(),
     };
     let machine = tables.origin(TIMES_FILE).and_then(|origin| origin.machine.clone());
-    let machine = machine.map_or("a machine that was not noted".to_owned(), |machine| format!("one machine (`{machine}`)"));
+    let machine =
+        machine.map_or("a machine that was not noted".to_owned(), |machine| format!("one machine (`{machine}`)"));
     format!(
         "Recall against time, all through the same door, recorded on {machine} {days} (†). Tokens are not in it: of engines of \
          others the ranks of the needed tools are recorded and not which ten they show. The \
@@ -416,9 +427,8 @@ fn by_collection(board: &Board<'_>, measure: &str) -> Table {
 }
 
 fn differences(board: &Board<'_>) -> Table {
-    let titles = SHOWN.map(|measure| {
-        [measure.to_owned(), format!("ours on {measure}"), format!("{measure} on another collection")]
-    });
+    let titles = SHOWN
+        .map(|measure| [measure.to_owned(), format!("ours on {measure}"), format!("{measure} on another collection")]);
     let words = titles.clone().map(|[_, word, _]| word);
     let titles = ["default − …", "collections"].map(str::to_owned).into_iter().chain(titles.into_iter().flatten());
     let mut table = Table::new(titles).words(&words.each_ref().map(String::as_str));
@@ -448,7 +458,9 @@ fn versions(board: &Board<'_>) -> Table {
             let all: BTreeSet<String> = facts.iter().map(|facts| of(facts)).collect();
             all.into_iter().collect::<Vec<_>>().join(", ")
         };
-        let pinned = set(|facts| facts.requirements_sha256.as_ref().map_or(MISSING.to_owned(), |sha| sha.chars().take(12).collect()));
+        let pinned = set(|facts| {
+            facts.requirements_sha256.as_ref().map_or(MISSING.to_owned(), |sha| sha.chars().take(12).collect())
+        });
         let sum = |of: fn(&RivalFacts) -> usize| count(facts.iter().map(|facts| of(facts)).sum());
         table.row([
             (*engine).to_owned(),
@@ -634,13 +646,15 @@ mod tests {
         assert!(svg.contains("other: .500 at 40.0; default: .750 at 90.0."), "{svg}");
         assert!(svg.contains("class=\"o s1\"") && !svg.contains("class=\"o s0\""), "{svg}");
         let said = front_reading(&tables);
-        let expected = "recorded on a machine that was not noted in runs from 2026-01-01 to 2026-01-03 (†). Tokens are not in it";
+        let expected =
+            "recorded on a machine that was not noted in runs from 2026-01-01 to 2026-01-03 (†). Tokens are not in it";
         assert!(said.contains(expected), "{said}");
     }
 
     #[test]
     fn the_front_says_who_finds_more_and_where() {
-        let texts: Vec<String> = answers(&results(), None, &Tables::default()).into_iter().map(|answer| answer.text).collect();
+        let texts: Vec<String> =
+            answers(&results(), None, &Tables::default()).into_iter().map(|answer| answer.text).collect();
         let cells: String = texts[0].split_whitespace().collect::<Vec<_>>().join(" ");
         for row in ["| other | 2 | +.308 [", "| slow | 1 | .000 [.000, .000] | – |"] {
             assert!(cells.contains(row), "{row}: {cells}");
@@ -669,7 +683,11 @@ mod tests {
         assert!(low < 0.0 && high > 0.0, "{low} {high}");
         // The queries of these two collections alone do not show it: each of them says the same.
         assert_eq!((behind.paired.difference.low, behind.paired.difference.high), (0.0, 0.0));
-        assert!(answers(&results, None, &Tables::default())[0].text.contains(&difference(&Board::of(&results).behind_ours(SHOWN[0], "other").unwrap().another.unwrap())));
+        assert!(
+            answers(&results, None, &Tables::default())[0]
+                .text
+                .contains(&difference(&Board::of(&results).behind_ours(SHOWN[0], "other").unwrap().another.unwrap()))
+        );
     }
 
     #[test]
@@ -686,7 +704,8 @@ mod tests {
             recorded("rivals", records)
         };
         let width = |results: &Results<RivalFacts>| {
-            let Estimate { low, high, .. } = Board::of(results).behind_ours("nDCG@10", "other").unwrap().paired.difference;
+            let Estimate { low, high, .. } =
+                Board::of(results).behind_ours("nDCG@10", "other").unwrap().paired.difference;
             high - low
         };
         let (apart, together) = (with((0..24).collect()), with((0..24).map(|query| query / 12).collect()));
@@ -738,9 +757,11 @@ mod tests {
         let rows: Vec<Vec<&str>> = shown.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), ["other", "default", "slow"], "{shown}");
         assert!(shown.contains("timed out") && shown.contains("not run"), "{shown}");
-        let texts: Vec<String> = answers(&results(), Some(&everyday_results), &Tables::default()).into_iter().map(|one| one.text).collect();
+        let texts: Vec<String> =
+            answers(&results(), Some(&everyday_results), &Tables::default()).into_iter().map(|one| one.text).collect();
         assert!(
-            texts[1].contains("as people speak: other 1.000 (`default` .625); as models ask: other .000 (`default` 1.000)"),
+            texts[1]
+                .contains("as people speak: other 1.000 (`default` .625); as models ask: other .000 (`default` 1.000)"),
             "{texts:?}"
         );
         let mut page = Document::default();

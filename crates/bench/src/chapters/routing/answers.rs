@@ -35,7 +35,8 @@ pub(super) fn answers(scores: &Scores<'_>, doors: &[RivalTimes]) -> Vec<Answer> 
 
 /// The collections as they are on which all of these engines were measured.
 pub(super) fn common<'a>(scores: &Scores<'a>, engines: &[&str]) -> Vec<Case<'a>> {
-    let measured = |case: &Case<'a>, engine: &str| scores.facts(engine, case.name).is_some_and(|one| recall(one).is_some());
+    let measured =
+        |case: &Case<'a>, engine: &str| scores.facts(engine, case.name).is_some_and(|one| recall(one).is_some());
     scores.cases(|case| case.growth.is_none() && engines.iter().all(|engine| measured(case, engine)))
 }
 
@@ -56,7 +57,8 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
     let engines = scores.engines_among(&SHOWN);
     let cases = common(scores, &engines);
     let largest = on_largest(doors);
-    let titles = ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", "weights MB"];
+    let titles =
+        ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", "weights MB"];
     let timed = largest.first().map(|_| ["index ms †", "answer µs †", "memory MiB †"]);
     let mut table = Table::new(titles.into_iter().chain(timed.into_iter().flatten()));
     for engine in engines {
@@ -71,10 +73,12 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
         let verdicts = |verdict: Verdict| count(found.iter().filter(|one| one.verdict == verdict).count());
         let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
         let is_control = differences.is_empty();
-        let brought = cases.iter().find_map(|case| scores.facts(engine, case.name)).map(|facts| facts.work.weights_bytes);
+        let brought =
+            cases.iter().find_map(|case| scores.facts(engine, case.name)).map(|facts| facts.work.weights_bytes);
         let door = largest.first().map(|_| {
             let row = largest.iter().copied().find(|row| row.engine == engine);
-            let cell = |of: fn(&RivalTimes) -> Option<f64>| row.and_then(of).map_or_else(|| MISSING.to_owned(), quantity);
+            let cell =
+                |of: fn(&RivalTimes) -> Option<f64>| row.and_then(of).map_or_else(|| MISSING.to_owned(), quantity);
             [cell(|row| Some(row.load_ms)), cell(|row| Some(row.p50_us as f64)), cell(|row| Some(row.peak_mib? as f64))]
         });
         let cells = [
@@ -113,7 +117,8 @@ fn saving(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
             cases.iter().map(|case| Some(scores.facts(engine, case.name)?.tokens.as_ref()?.reduction)).collect();
         reductions.map(|reductions| percent(median(&reductions)))
     };
-    let held = |engine: &str| mean_of(scores, engine, cases, |facts| Some(facts.measures.get("recall@10")?.mean)).map(percent);
+    let held =
+        |engine: &str| mean_of(scores, engine, cases, |facts| Some(facts.measures.get("recall@10")?.mean)).map(percent);
     Some(format!(
         "Ten cards instead of all definitions spare the median collection {} of the [tokens](routing-cost.md#tokens) and hold {} of \
          the needed tools (ten of flat BM25 {} and {}).",
@@ -132,9 +137,10 @@ fn worst(scores: &Scores<'_>, cases: &[Case<'_>]) -> String {
     };
     let mut pairs: Vec<(f64, f64, String)> = cases.iter().map(pair).collect();
     pairs.sort_by(|left, right| left.0.total_cmp(&right.0).then_with(|| left.2.cmp(&right.2)));
-    let named = pairs.iter().take(WORST).map(|(own, control, name)| {
-        format!("{name} {} (flat BM25 {})", share(*own), share(*control))
-    });
+    let named = pairs
+        .iter()
+        .take(WORST)
+        .map(|(own, control, name)| format!("{name} {} (flat BM25 {})", share(*own), share(*control)));
     format!("Least {RECALL}: {}.", named.collect::<Vec<_>>().join(", "))
 }
 
@@ -188,7 +194,11 @@ mod tests {
             own_p50_us: None,
             peak_mib: Some(62),
         };
-        let doors = [door("default", "toolbench", 300, 40), door("default", "sealtools_dev", 4_076, 92), door("bm25", "sealtools_dev", 4_076, 52)];
+        let doors = [
+            door("default", "toolbench", 300, 40),
+            door("default", "sealtools_dev", 4_076, 92),
+            door("bm25", "sealtools_dev", 4_076, 52),
+        ];
         let results = sample::results();
         let shown: Vec<String> = answers(&Scores::new(&results), &doors)
             .into_iter()

@@ -5,8 +5,8 @@
 use crate::eval::record::{Estimate, Facts, Grade};
 use crate::eval::timing::{Subject, TimingRow};
 
-use crate::report::document::{Figure, line_figure};
 use crate::eval::statistics::over_sets;
+use crate::report::document::{Figure, line_figure};
 use crate::report::number::{count, fixed};
 use crate::report::plot::{Forest, Front, HeatMap, Interval, Line, Named, Point, Scale};
 use crate::report::recording::Recording;
@@ -46,11 +46,7 @@ pub(super) fn context_rot(scores: &Scores<'_>, collection: &str) -> Option<Figur
     let title = format!("{RECALL} by catalog size and distractors, the default and thin flat BM25: {collection}");
     let mean = |facts: &Facts| Some(bare(facts.tools, recall(facts)?.mean));
     let lines = Grade::DISTRACTORS.iter().enumerate().map(|(color, grade)| Line {
-        name: format!(
-            "{}{}",
-            grade_name(*grade),
-            scores.mark(&[DEFAULT, CONTROL], grown(scores, collection, *grade))
-        ),
+        name: format!("{}{}", grade_name(*grade), scores.mark(&[DEFAULT, CONTROL], grown(scores, collection, *grade))),
         color,
         points: growth_points(scores, DEFAULT, collection, *grade, recall_point),
         control: growth_points(scores, CONTROL, collection, *grade, mean),
@@ -199,7 +195,8 @@ pub(super) fn front(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> O
         })
     };
     let points: Vec<Named> = engines.iter().enumerate().filter_map(point).collect();
-    let title = format!("{RECALL}, time of a search and prompt tokens by engine: mean of {} collections", count(cases.len()));
+    let title =
+        format!("{RECALL}, time of a search and prompt tokens by engine: mean of {} collections", count(cases.len()));
     let front = Front {
         title: title.clone(),
         x_title: format!("µs a search among {} tools, recorded", count(TIMED_AT)),

@@ -100,7 +100,10 @@ fn collections(page: &mut Document, scores: &Scores<'_>, cases: &[Case<'_>]) {
     );
     let others: Vec<&str> = engines.iter().filter(|engine| ![DEFAULT, CONTROL].contains(engine)).copied().collect();
     if !others.is_empty() {
-        page.table("The same difference for the other engines, without its interval.", &others_against_control(scores, cases, &others));
+        page.table(
+            "The same difference for the other engines, without its interval.",
+            &others_against_control(scores, cases, &others),
+        );
     }
 
     page.subheading("All measures of the default engine");
@@ -118,7 +121,8 @@ fn against_control(scores: &Scores<'_>, cases: &[Case<'_>]) -> Table {
     let verdicts = scores.verdicts(DEFAULT);
     for case in cases {
         let mean = |engine| scores.cell(engine, case.name, |facts| recall(facts).map(|one| share(one.mean)));
-        let paired = |show: fn(&Paired) -> String| scores.cell(DEFAULT, case.name, |_| verdicts.get(case.name).map(show));
+        let paired =
+            |show: fn(&Paired) -> String| scores.cell(DEFAULT, case.name, |_| verdicts.get(case.name).map(show));
         let cells = [
             case.name.to_owned(),
             mean(CONTROL),
@@ -138,7 +142,8 @@ fn others_against_control(scores: &Scores<'_>, cases: &[Case<'_>], engines: &[&s
     for case in cases {
         let queries = scores.any_facts(case.name).map_or_else(|| MISSING.to_owned(), |facts| count(facts.answerable));
         let own = engines.iter().zip(&verdicts);
-        let cells = own.map(|(engine, verdicts)| scores.cell(engine, case.name, |_| verdicts.get(case.name).map(short_verdict)));
+        let cells = own
+            .map(|(engine, verdicts)| scores.cell(engine, case.name, |_| verdicts.get(case.name).map(short_verdict)));
         table.row([case.name.to_owned(), tools(scores, case), queries].into_iter().chain(cells));
     }
     table
@@ -451,7 +456,10 @@ fn failures(page: &mut Document, scores: &Scores<'_>) {
 fn engines(page: &mut Document, scores: &Scores<'_>) {
     page.heading("Configurations of the engines");
     let Some((first, others)) = scores.results().split_first() else { return };
-    page.block(&format!("The whole configuration of `{}` as it was run; of the others what differs from it.", first.name));
+    page.block(&format!(
+        "The whole configuration of `{}` as it was run; of the others what differs from it.",
+        first.name
+    ));
     page.subheading(&first.name);
     page.verbatim(&first.configuration);
     let base = settings(&first.configuration);

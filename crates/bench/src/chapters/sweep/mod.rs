@@ -83,12 +83,8 @@ impl Chapter for Sweep {
         if !collections(bench).is_empty() {
             cases.push(ROUTING);
         }
-        let planned = |case: &str| Planned {
-            case: case.to_owned(),
-            origin: Origin::Embedded,
-            absent: None,
-            inputs_sha256: None,
-        };
+        let planned =
+            |case: &str| Planned { case: case.to_owned(), origin: Origin::Embedded, absent: None, inputs_sha256: None };
         let (configuration, version) = of_grids();
         Ok(vec![Plan {
             name: NAME.to_owned(),
@@ -222,7 +218,10 @@ fn check_context(swept: &context::Swept, broken: &mut Broken) {
         compared(&one.name, &one.fidelity_against_first, one.fidelity - first.fidelity, broken);
     }
     let holds = swept.again(&grid) == *swept;
-    broken.unless(holds, "sums, fronts, corrected probabilities or what choosing is worth do not follow from its configurations");
+    broken.unless(
+        holds,
+        "sums, fronts, corrected probabilities or what choosing is worth do not follow from its configurations",
+    );
 }
 
 /// What must hold in a grid of the router.
@@ -252,7 +251,10 @@ fn check_routing(swept: &routing::Swept, broken: &mut Broken) {
         }
     }
     let holds = swept.again(&grid) == *swept;
-    broken.unless(holds, "means, corrected probabilities or what choosing is worth do not follow from its configurations");
+    broken.unless(
+        holds,
+        "means, corrected probabilities or what choosing is worth do not follow from its configurations",
+    );
 }
 
 /// A difference is that of the figures, within its interval, with a probability that is one.

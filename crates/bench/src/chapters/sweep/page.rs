@@ -73,7 +73,8 @@ fn measures(facts: &SweepFacts) -> Vec<(&'static str, Vec<&Compared>)> {
 /// How many configurations are said to be what, by grid and measure.
 pub(super) fn words(own: &Results<SweepFacts>) -> Table {
     let words = [Standing::Better, Standing::Same, Standing::Inconclusive, Standing::Worse];
-    let titles = ["grid", "measure", "compared"].map(str::to_owned).into_iter().chain(words.map(|word| word.to_string()));
+    let titles =
+        ["grid", "measure", "compared"].map(str::to_owned).into_iter().chain(words.map(|word| word.to_string()));
     let mut table = Table::new(titles).words(&["measure"]);
     for (record, facts) in own.measured() {
         for (measure, compared) in measures(facts) {
@@ -111,8 +112,17 @@ fn edges(page: &mut Document, edges: &[(String, f64)]) {
 fn of_context(page: &mut Document, swept: &context::Swept, mark: &str) {
     page.subheading(&format!("Grid of the {CONTEXT} engine"));
     let mut table = Table::new([
-        "configuration", "tokens", "kept", "fidelity", "front of", "kept from the default", "p", "p, Holm",
-        "fidelity from the default", "p", "p, Holm",
+        "configuration",
+        "tokens",
+        "kept",
+        "fidelity",
+        "front of",
+        "kept from the default",
+        "p",
+        "p, Holm",
+        "fidelity from the default",
+        "p",
+        "p, Holm",
     ])
     .words(&["front of"]);
     for (at, one) in swept.configurations.iter().enumerate() {
@@ -166,7 +176,14 @@ fn cells(compared: &Compared) -> [String; 3] {
 fn of_routing(page: &mut Document, swept: &routing::Swept, mark: &str) {
     page.subheading(&format!("Grid of {ROUTING}"));
     let mut table = Table::new([
-        "configuration", "nDCG@10", "recall@5", "nDCG@10 from the default", "p", "p, Holm", "recall@5 from the default", "p",
+        "configuration",
+        "nDCG@10",
+        "recall@5",
+        "nDCG@10 from the default",
+        "p",
+        "p, Holm",
+        "recall@5 from the default",
+        "p",
         "p, Holm",
     ]);
     for one in &swept.configurations {
