@@ -12,7 +12,8 @@
 //! `chapters/mod.rs`. A chapter with one record for each collection writes less: `CollectionChapter` of
 //! `chapters/collections.rs` plans and measures, and the file says what is measured on one collection and how it is
 //! shown. Then `contextweaver bench run --all` writes `scorecard/results/NAME.json` and the
-//! pages, and `bench check` compares them. Nothing else names a chapter.
+//! pages, and `bench check` compares them. Nothing else has to name it: the room `scorecard` names a chapter only where
+//! engines of others are recorded and shown.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};

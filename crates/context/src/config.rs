@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::hooks::HooksConfig;
 use crate::event::{ItemKind, Phase, Sensitivity};
 use contextweaver_core::text::Estimator;
 
@@ -430,6 +429,87 @@ pub enum Order {
     Time,
     /// By score, the best first, for comparison.
     Score,
+}
+
+/// What a hook does in place of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookKind {
+    /// It summarises large results.
+    Summarizer,
+    /// It counts the tokens of finished prompts.
+    TokenCounter,
+    /// It masks what nobody may see.
+    Redactor,
+}
+
+impl HookKind {
+    /// Its name in configurations and notes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summarizer => "summarizer",
+            Self::TokenCounter => "token_counter",
+            Self::Redactor => "redactor",
+        }
+    }
+}
+
+/// The hooks of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HooksConfig {
+    /// What summarises large results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarizer: Option<HookConfig>,
+    /// What counts the tokens of finished prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_counter: Option<HookConfig>,
+    /// What masks what nobody may see, before a result or a conversation is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redactor: Option<HookConfig>,
+}
+
+impl HooksConfig {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The hooks with what each does.
+    pub(crate) fn all(&self) -> [(HookKind, Option<&HookConfig>); 3] {
+        [
+            (HookKind::Summarizer, self.summarizer.as_ref()),
+            (HookKind::TokenCounter, self.token_counter.as_ref()),
+            (HookKind::Redactor, self.redactor.as_ref()),
+        ]
+    }
+}
+
+/// One hook: a command that reads and writes lines, or an address to which each line is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    /// The program and its arguments. It is started once, without a shell, and asked many times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The address, with `http://` or `https://`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Milliseconds that an answer may take.
+    #[serde(default = "hook_timeout_ms")]
+    pub timeout_ms: u64,
+    /// Bytes of a question and of an answer at most.
+    #[serde(default = "hook_max_bytes")]
+    pub max_bytes: usize,
+}
+
+fn hook_timeout_ms() -> u64 {
+    2_000
+}
+
+fn hook_max_bytes() -> usize {
+    1 << 20
 }
 
 #[cfg(test)]

@@ -24,13 +24,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::compile::CompileError;
 use super::firewall::Redactor;
 use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
+pub use crate::config::{HookConfig, HookKind, HooksConfig};
 use crate::literal::Document;
 use crate::store::redact;
 use contextweaver_core::text::Estimator;
@@ -40,87 +40,6 @@ const MOST_FAILURES: usize = 3;
 
 /// Prompts that are compiled for one count of an outer counter at most, before the last one, which is empty.
 const MOST_ROUNDS: usize = 10;
-
-/// What a hook does in place of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookKind {
-    /// It summarises large results.
-    Summarizer,
-    /// It counts the tokens of finished prompts.
-    TokenCounter,
-    /// It masks what nobody may see.
-    Redactor,
-}
-
-impl HookKind {
-    /// Its name in configurations and notes.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Summarizer => "summarizer",
-            Self::TokenCounter => "token_counter",
-            Self::Redactor => "redactor",
-        }
-    }
-}
-
-/// The hooks of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HooksConfig {
-    /// What summarises large results.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summarizer: Option<HookConfig>,
-    /// What counts the tokens of finished prompts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_counter: Option<HookConfig>,
-    /// What masks what nobody may see, before a result or a conversation is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub redactor: Option<HookConfig>,
-}
-
-impl HooksConfig {
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The hooks with what each does.
-    pub(crate) fn all(&self) -> [(HookKind, Option<&HookConfig>); 3] {
-        [
-            (HookKind::Summarizer, self.summarizer.as_ref()),
-            (HookKind::TokenCounter, self.token_counter.as_ref()),
-            (HookKind::Redactor, self.redactor.as_ref()),
-        ]
-    }
-}
-
-/// One hook: a command that reads and writes lines, or an address to which each line is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HookConfig {
-    /// The program and its arguments. It is started once, without a shell, and asked many times.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// The address, with `http://` or `https://`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Milliseconds that an answer may take.
-    #[serde(default = "timeout_ms")]
-    pub timeout_ms: u64,
-    /// Bytes of a question and of an answer at most.
-    #[serde(default = "max_bytes")]
-    pub max_bytes: usize,
-}
-
-fn timeout_ms() -> u64 {
-    2_000
-}
-
-fn max_bytes() -> usize {
-    1 << 20
-}
 
 /// How a hook is reached.
 pub trait Exchange: Send + Sync {
