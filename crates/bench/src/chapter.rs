@@ -387,10 +387,7 @@ impl<C: Chapter> AnyChapter for C {
 
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh>> {
         let erased = |fresh: Fresh<C::Facts>| {
-            let outcome = match fresh.outcome {
-                Outcome::Measured(facts) => Outcome::Measured(serde_json::to_value(facts)?),
-                Outcome::Failed(message) => Outcome::Failed(message),
-            };
+            let outcome = fresh.outcome.try_map(serde_json::to_value)?;
             Ok(Fresh { results: fresh.results, case: fresh.case, inputs_sha256: fresh.inputs_sha256, outcome })
         };
         Chapter::measure(self, bench, plans, step)?.into_iter().map(erased).collect()

@@ -120,6 +120,25 @@ impl<F> Outcome<F> {
             Self::Failed(message) => Outcome::Failed(message),
         }
     }
+
+    /// The same with what `of` makes of the facts.
+    ///
+    /// # Errors
+    /// That of `of`.
+    pub fn try_map<G, E>(self, of: impl FnOnce(F) -> Result<G, E>) -> Result<Outcome<G>, E> {
+        Ok(match self {
+            Self::Measured(facts) => Outcome::Measured(of(facts)?),
+            Self::Failed(message) => Outcome::Failed(message),
+        })
+    }
+
+    /// The same with the facts lent.
+    pub fn as_ref(&self) -> Outcome<&F> {
+        match self {
+            Self::Measured(facts) => Outcome::Measured(facts),
+            Self::Failed(message) => Outcome::Failed(message.clone()),
+        }
+    }
 }
 
 /// A mean over queries with its 95 % interval (percentile bootstrap by query, fixed seed).

@@ -146,9 +146,9 @@ impl<F: Serialize> Results<F> {
     ///
     /// # Errors
     /// A number that JSON cannot hold.
-    pub fn erased(self) -> Result<Results, serde_json::Error> {
-        let records = self.records.into_iter().map(Record::erased).collect::<Result<_, _>>()?;
-        Ok(Results { name: self.name, configuration: self.configuration, version: self.version, records })
+    pub fn erased(&self) -> Result<Results, serde_json::Error> {
+        let record = |record: &Record<F>| Ok(record.with(record.outcome.as_ref().try_map(serde_json::to_value)?));
+        Ok(self.with(self.records.iter().map(record).collect::<Result<_, serde_json::Error>>()?))
     }
 }
 
@@ -206,14 +206,14 @@ impl<F> Results<F> {
     #[must_use]
     pub fn picked<G>(&self, pick: impl Fn(&F) -> Option<G>) -> Results<G> {
         let record = |record: &Record<F>| {
-            let outcome = match &record.outcome {
-                Outcome::Measured(facts) => Outcome::Measured(pick(facts)?),
-                Outcome::Failed(message) => Outcome::Failed(message.clone()),
-            };
-            let (case, provenance) = (record.case.clone(), record.provenance.clone());
-            Some(Record { case, origin: record.origin, provenance, outcome })
+            let outcome = record.outcome.as_ref().try_map(|facts| pick(facts).ok_or(()));
+            Some(record.with(outcome.ok()?))
         };
-        let records = self.records.iter().filter_map(record).collect();
+        self.with(self.records.iter().filter_map(record).collect())
+    }
+
+    /// The same with other records.
+    fn with<G>(&self, records: Vec<Record<G>>) -> Results<G> {
         let [name, configuration, version] = [&self.name, &self.configuration, &self.version].map(String::clone);
         Results { name, configuration, version, records }
     }
@@ -275,13 +275,10 @@ pub fn worst(marks: impl IntoIterator<Item = &'static str>) -> &'static str {
     [STALE, KEPT].into_iter().find(|mark| marks.contains(mark)).unwrap_or("")
 }
 
-impl<F: Serialize> Record<F> {
-    fn erased(self) -> Result<Record, serde_json::Error> {
-        let outcome = match self.outcome {
-            Outcome::Measured(facts) => Outcome::Measured(serde_json::to_value(facts)?),
-            Outcome::Failed(message) => Outcome::Failed(message),
-        };
-        Ok(Record { case: self.case, origin: self.origin, provenance: self.provenance, outcome })
+impl<F> Record<F> {
+    /// The same with another outcome.
+    fn with<G>(&self, outcome: Outcome<G>) -> Record<G> {
+        Record { case: self.case.clone(), origin: self.origin, provenance: self.provenance.clone(), outcome }
     }
 }
 
@@ -291,17 +288,8 @@ impl Results {
     /// # Errors
     /// Facts of another shape.
     pub fn typed<F: DeserializeOwned>(&self) -> Result<Results<F>, serde_json::Error> {
-        let record = |record: &Record| {
-            let outcome = match &record.outcome {
-                Outcome::Measured(facts) => Outcome::Measured(F::deserialize(facts)?),
-                Outcome::Failed(message) => Outcome::Failed(message.clone()),
-            };
-            let Record { case, origin, provenance, .. } = record.clone();
-            Ok(Record { case, origin, provenance, outcome })
-        };
-        let records = self.records.iter().map(record).collect::<Result<_, serde_json::Error>>()?;
-        let Self { name, configuration, version, .. } = self.clone();
-        Ok(Results { name, configuration, version, records })
+        let record = |record: &Record| Ok(record.with(record.outcome.as_ref().try_map(F::deserialize)?));
+        Ok(self.with(self.records.iter().map(record).collect::<Result<_, serde_json::Error>>()?))
     }
 }
 
