@@ -39,7 +39,7 @@ pub fn configurations(results: &str, committed: &str, computed: &str) -> Vec<Dif
     keys.dedup();
     let differing = keys.into_iter().filter(|key| left.get(*key) != right.get(*key));
     let row = |key: &String| {
-        let value = |lines: &BTreeMap<String, String>| lines.get(key).cloned().map(Value::from);
+        let value = |lines: &BTreeMap<String, &str>| lines.get(key).copied().map(Value::from);
         Difference::of(results, "", &format!("configuration.{key}"), value(&left), value(&right))
     };
     let mut found: Vec<Difference> = differing.map(row).collect();
@@ -49,15 +49,16 @@ pub fn configurations(results: &str, committed: &str, computed: &str) -> Vec<Dif
     found
 }
 
-/// The values of a TOML text by `table.key`.
-fn keyed_lines(text: &str) -> BTreeMap<String, String> {
+/// The values of a configuration as it is written, which is TOML with one value a line, by `table.key`.
+#[must_use]
+pub fn keyed_lines(text: &str) -> BTreeMap<String, &str> {
     let mut table = String::new();
     let mut lines = BTreeMap::new();
     for line in text.lines() {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             table = format!("{name}.");
         } else if let Some((key, value)) = line.split_once(" = ") {
-            lines.insert(format!("{table}{key}"), value.to_owned());
+            lines.insert(format!("{table}{key}"), value);
         }
     }
     lines

@@ -15,6 +15,7 @@ use crate::report::number::{MISSING, conclusion, count, difference, estimate, fi
 use crate::report::readme::FOLDER;
 use crate::report::recording::{self, Recording};
 use crate::report::table::Table;
+use crate::results::compare::keyed_lines;
 
 /// Measures of the overview of the default engine, as they are named in the records.
 const MEASURES: [&str; 9] =
@@ -462,10 +463,10 @@ fn engines(page: &mut Document, scores: &Scores<'_>) {
     ));
     page.subheading(&first.name);
     page.verbatim(&first.configuration);
-    let base = settings(&first.configuration);
+    let base = keyed_lines(&first.configuration);
     for results in others {
         page.subheading(&results.name);
-        let own = settings(&results.configuration);
+        let own = keyed_lines(&results.configuration);
         let changed = own.iter().filter(|(key, value)| base.get(*key) != Some(value));
         let mut lines: Vec<String> = changed.map(|(key, value)| format!("{key} = {value}")).collect();
         let gone = base.keys().filter(|key| !own.contains_key(*key));
@@ -476,20 +477,6 @@ fn engines(page: &mut Document, scores: &Scores<'_>) {
             page.verbatim(&lines.join("\n"));
         }
     }
-}
-
-/// The values of a configuration as it is written, by dotted key.
-fn settings(configuration: &str) -> BTreeMap<String, &str> {
-    let mut section = String::new();
-    let mut settings = BTreeMap::new();
-    for line in configuration.lines() {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = format!("{name}.");
-        } else if let Some((key, value)) = line.split_once(" = ") {
-            settings.insert(format!("{section}{key}"), value);
-        }
-    }
-    settings
 }
 
 /// One row per case with its numbers of tools and queries, and one column per engine.
