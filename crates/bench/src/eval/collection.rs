@@ -17,10 +17,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use contextweaver_core::catalog::{self, Catalog, CatalogError, Kind, LoadOptions, SelectableItem};
-use contextweaver_core::text::hex;
+use contextweaver_core::text::sha256_hex;
 
 use super::files::replace_file;
 use super::record::Origin;
@@ -262,7 +261,7 @@ impl Collection {
             let groups: Vec<Vec<&str>> = query.groups.iter().map(named).collect();
             // Texts and lists: writing them cannot fail.
             let text = serde_json::to_string(&(&query.text, groups)).unwrap_or_default();
-            (query.id.clone(), sha256_hex(&[text.as_bytes()]).get(..12).unwrap_or_default().to_owned())
+            (query.id.clone(), sha256_hex(text.as_bytes()).get(..12).unwrap_or_default().to_owned())
         };
         self.queries.iter().filter(|query| !query.groups.is_empty()).map(digest).collect()
     }
@@ -346,14 +345,6 @@ fn file_order(bytes: &[u8], catalog: &Catalog) -> Vec<u32> {
 
 fn read(path: &Path) -> Result<Vec<u8>, CollectionError> {
     fs::read(path).map_err(|error| CollectionError::Read { path: path.to_owned(), reason: error.to_string() })
-}
-
-fn sha256_hex(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hex(&hasher.finalize())
 }
 
 #[cfg(test)]

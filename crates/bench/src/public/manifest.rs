@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use toml::Spanned;
 
-use contextweaver_core::text::hex;
+use contextweaver_core::text::sha256_hex;
 
 use super::Mismatch;
 use super::rules::{self, Rule};
@@ -198,13 +197,8 @@ impl SourceFile {
 
 /// That the SHA-256 of `bytes` is `stated`.
 pub(super) fn same_digest(stated: &str, bytes: &[u8]) -> Result<(), Mismatch> {
-    let found = sha256(bytes);
+    let found = sha256_hex(bytes);
     if found == stated { Ok(()) } else { Err(Mismatch::Digest { stated: stated.to_owned(), found }) }
-}
-
-/// The SHA-256 of `bytes`, hex.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ mod written;
 use std::path::{Path, PathBuf};
 
 use contextweaver_core::files::{ReadError, WriteError, make_folder, read_file, replace_file};
+use contextweaver_core::text::sha256_hex;
 
 use crate::eval::collection::{CATALOG_FILE, QUERIES_FILE};
 
@@ -108,7 +109,7 @@ impl PublicCollection {
     #[must_use]
     pub fn presence(&self, folder: &Path) -> Presence {
         let folder = folder.join(&self.name);
-        let digest = |file: &str| std::fs::read(folder.join(file)).ok().map(|bytes| manifest::sha256(&bytes));
+        let digest = |file: &str| std::fs::read(folder.join(file)).ok().map(|bytes| sha256_hex(&bytes));
         match (digest(CATALOG_FILE), digest(QUERIES_FILE)) {
             (Some(catalog), Some(queries)) if catalog == self.sha256.catalog && queries == self.sha256.queries => {
                 Presence::Here
@@ -191,8 +192,8 @@ mod tests {
 
     /// A manifest of one collection whose source is this text.
     fn manifest_of(text: &str, state: &str, digest: &str) -> Manifest {
-        let sha256 = manifest::sha256(text.as_bytes());
-        let empty = manifest::sha256(b"[]");
+        let sha256 = sha256_hex(text.as_bytes());
+        let empty = sha256_hex(b"[]");
         let real = "data/eval_real.json";
         let toml = format!(
             "[source.toolalpaca]\ngithub = \"o/r\"\ncommit = \"{commit}\"\nlicence = \"MIT\"\ncitation = \"c\"\nfiles = [\n\

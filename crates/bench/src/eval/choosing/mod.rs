@@ -12,7 +12,6 @@ pub mod transcript;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use self::transcript::Record;
 use super::collection::Collection;
@@ -27,7 +26,7 @@ use contextweaver_context::store::MemoryArtifacts;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request, Workspace, build_route_prompt};
 use contextweaver_core::catalog::{CallNames, SelectableItem, ToolFormat};
-use contextweaver_core::text::{Estimator, hex};
+use contextweaver_core::text::{Estimator, sha256_hex};
 use contextweaver_routing::{CardDeck, ChoiceCard, Provider, render_cards, selection_schema};
 
 /// What a program says where no card fits. Where a tool that is shown has this word as its id, only null says it.
@@ -236,7 +235,7 @@ impl<'c> Questions<'c> {
         };
         // Who composed it before found the same.
         let _ = self.costs[number].set(tokens);
-        let sha256 = hex(&Sha256::digest(Value::Object(members.clone()).to_string()));
+        let sha256 = sha256_hex(Value::Object(members.clone()).to_string().as_bytes());
         Ok(Question { members, sha256, prompt, tokens })
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::super::record::Origin;
-use super::{ABOUT_FILE, CATALOG_FILE, Collection, CollectionError, QUERIES_FILE, read, replace_file, sha256_hex};
+use super::{ABOUT_FILE, CATALOG_FILE, Collection, CollectionError, QUERIES_FILE, read, replace_file};
+use contextweaver_core::text::sha256_hex;
 
 /// The content of `collection.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,13 +74,13 @@ impl Hashes {
     /// hashes, without its files.
     #[must_use]
     pub fn together(&self) -> String {
-        sha256_hex(&[format!("{}\n{}\n", self.catalog, self.queries).as_bytes()])
+        sha256_hex(format!("{}\n{}\n", self.catalog, self.queries).as_bytes())
     }
 
     /// The hashes of the bytes of the two files.
     #[must_use]
     pub fn of(catalog: &[u8], queries: &[u8]) -> Self {
-        Self { catalog: sha256_hex(&[catalog]), queries: sha256_hex(&[queries]) }
+        Self { catalog: sha256_hex(catalog), queries: sha256_hex(queries) }
     }
 
     /// The hashes of the two files in `folder`.
@@ -87,7 +88,7 @@ impl Hashes {
     /// # Errors
     /// [`CollectionError::Read`] when one cannot be read.
     pub fn of_folder(folder: &Path) -> Result<Self, CollectionError> {
-        let hash = |file| read(&folder.join(file)).map(|bytes| sha256_hex(&[&bytes]));
+        let hash = |file| read(&folder.join(file)).map(|bytes| sha256_hex(&bytes));
         Ok(Self { catalog: hash(CATALOG_FILE)?, queries: hash(QUERIES_FILE)? })
     }
 }

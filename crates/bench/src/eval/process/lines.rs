@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::program::{Launch, bounded};
 use super::speaker::{Reply, Speaker};
 use super::{Answer, Hello, Hiding, Limits, ProcessError, Session, TOP};
 use crate::eval::collection::Collection;
 use crate::eval::rng::Rng;
-use contextweaver_core::text::hex;
+use contextweaver_core::text::sha256_hex;
 
 /// A catalog as the program sees it.
 pub(super) struct Catalog {
@@ -47,7 +46,7 @@ impl Catalog {
             text.push('\n');
             items.insert(id, number);
         }
-        let sha256 = hex(&Sha256::digest(text.as_bytes()));
+        let sha256 = sha256_hex(text.as_bytes());
         Self { text, sha256, items }
     }
 }
