@@ -250,7 +250,7 @@ enum Topic {
 /// Statements without a key are about one of these.
 const STATEMENTS: [&str; 3] = ["memory", "policy", "user"];
 
-type Observations = BTreeMap<(Topic, Seen), ()>;
+type Observations = BTreeSet<(Topic, Seen)>;
 
 /// Makes one memory of sessions and of earlier memories.
 ///
@@ -283,17 +283,17 @@ pub fn consolidate(
                 let digest = fact.key.strip_prefix(&seen.about).is_some_and(|rest| rest.starts_with(':'));
                 let stated = digest && STATEMENTS.contains(&seen.about.as_str());
                 let topic = if stated { Topic::Statement } else { Topic::Key };
-                observed.insert((topic, seen.clone()), ());
+                observed.insert((topic, seen.clone()));
             }
         }
         let episodes = memory.episodes.iter().flat_map(|episode| &episode.seen);
-        observed.extend(episodes.map(|seen| ((Topic::Episode, seen.clone()), ())));
+        observed.extend(episodes.map(|seen| (Topic::Episode, seen.clone())));
     }
     let days: HashMap<&str, Day> =
         known.values().filter_map(|session| Some((session.sha256.as_str(), session.day?))).collect();
     let mut terms = Terms::default();
     let view = View { days: &days, rules };
-    let of = |topic: Topic| observed.keys().filter(move |(found, _)| *found == topic).map(|(_, seen)| seen);
+    let of = |topic: Topic| observed.iter().filter(move |(found, _)| *found == topic).map(|(_, seen)| seen);
 
     let mut by_key: BTreeMap<String, Vec<&Seen>> = BTreeMap::new();
     of(Topic::Key).for_each(|seen| by_key.entry(normal_key(&seen.about)).or_default().push(seen));
@@ -433,7 +433,7 @@ fn observations(
     }
     let seen = joined.into_iter().map(|((topic, about, said), events)| {
         let events = events.into_iter().collect();
-        ((topic, Seen { session: session.sha256.clone(), about, said, events }), ())
+        (topic, Seen { session: session.sha256.clone(), about, said, events })
     });
     let seen = seen.collect();
     Ok((session, seen))
@@ -654,11 +654,8 @@ impl MemoryFile {
             }
         }
         let mut keys = BTreeSet::new();
-        for key in memory.facts.iter().map(|fact| &fact.key).chain(memory.episodes.iter().map(|episode| &episode.id)) {
-            // A fact and an episode may share a name.
-            if !keys.insert(key) && memory.facts.iter().filter(|fact| fact.key == *key).count() > 1 {
-                return Err(refuse(format!("the fact `{key}` stands here twice")));
-            }
+        if let Some(fact) = memory.facts.iter().find(|fact| !keys.insert(&fact.key)) {
+            return Err(refuse(format!("the fact `{}` stands here twice", fact.key)));
         }
         Ok(memory)
     }
@@ -846,6 +843,13 @@ mod tests {
                 MemoryFile::parse(text.replace(old, new).as_bytes(), Path::new("m.json")).unwrap_err().to_string();
             assert!(error.starts_with("m.json: not a memory: ") && error.contains(said), "{error}");
         }
+        // Episodes may share a name.
+        let read = |memory: &MemoryFile| MemoryFile::parse(&serde_json::to_vec(memory).unwrap(), Path::new("m.json"));
+        let mut twice = memory.clone();
+        twice.episodes.extend(memory.episodes);
+        assert_eq!(read(&twice).unwrap(), twice);
+        twice.facts.extend(memory.facts);
+        assert_eq!(read(&twice).unwrap_err().to_string(), "m.json: not a memory: the fact `a` stands here twice");
         let rules = Rules { similarity: 0, ..Rules::default() };
         let error = consolidate(&[], &[], &rules, &ContextConfig::default()).unwrap_err();
         assert_eq!(error.to_string(), "`similarity` must be from 1 to 100");
