@@ -7,7 +7,7 @@
 //!   are stored together in memory.
 //! - In a large one it reads *sketches* of one bit per dimension: see [`super::sketch`].
 //!
-//! What a first look may lose are neighbours far down the list; [`DocumentVectors::nearest_plain`] compares everything.
+//! What a first look may lose are neighbours far down the list; the tests hold it against a plain comparison of everything.
 
 use std::borrow::Borrow;
 
@@ -167,8 +167,8 @@ impl<'i> DocumentVectors<'i> {
     }
 
     /// The `k` nearest items by comparing every vector in full, as a first look may lose some of them.
-    #[must_use]
-    pub fn nearest_plain(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> Vec<Near> {
+    #[cfg(test)]
+    fn nearest_plain(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> Vec<Near> {
         let mut near = best(self.vectors, k, 0, &allow, |row| dot(row, &query.0));
         near.sort_unstable_by_key(Near::order);
         near

@@ -23,9 +23,6 @@ use contextweaver_core::text::Estimator;
 /// The caps at which fidelity is recorded.
 pub const CAPS: [usize; 3] = [150, 300, 600];
 
-/// Tokens that a view of one needle may cost at most.
-pub const MOST_VIEW_TOKENS: usize = 2_000;
-
 /// One result as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
