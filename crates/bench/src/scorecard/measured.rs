@@ -171,8 +171,8 @@ impl Measured {
     pub fn missing(&self, recordings: &Recordings) -> Vec<String> {
         let plans = self.chapters.iter().flat_map(|chapter| chapter.plans.iter().map(move |plan| (chapter, plan)));
         let of_plan = |(chapter, plan): (&MeasuredChapter, &Plan)| {
-            let results = recordings.of(chapter.name).iter().find(|results| results.name == plan.name).cloned();
-            let is_there = |case: &str| results.as_ref().is_some_and(|results| find(results, case).is_some());
+            let results = recordings.of(chapter.name).iter().find(|results| results.name == plan.name);
+            let is_there = |case: &str| results.is_some_and(|results| find(results, case).is_some());
             let is_gap = |planned: &&Planned| planned.absent.as_ref().is_none_or(Absent::is_gap);
             let missing = plan.cases.iter().filter(is_gap).filter(|planned| !is_there(&planned.case));
             missing.map(|planned| format!("{} · {}", plan.name, planned.case)).collect::<Vec<_>>()
