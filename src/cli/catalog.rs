@@ -22,6 +22,7 @@ use self::impact::{DiffFormat, ImpactArgs};
 use self::list::ListArgs;
 use super::{Format, Outcome, note, print_json};
 use contextweaver_bench::report::count as grouped;
+use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat, diff,
@@ -298,7 +299,7 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source]
         ]);
     }
     writeln!(out)?;
-    table.print(out)?;
+    write!(out, "{}", table.plain())?;
 
     let mut table = Table::new(["largest definitions", "tokens", "share"]);
     for tool in report.tools.iter().take(top) {
@@ -306,7 +307,7 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source]
     }
     if top > 0 && !report.tools.is_empty() {
         writeln!(out)?;
-        table.print(out)?;
+        write!(out, "{}", table.plain())?;
     }
 
     let all = report.tools.len();
@@ -324,7 +325,8 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source]
         table.row([what.to_owned(), grouped(count), share(count, of)]);
     }
     writeln!(out)?;
-    table.print(out)
+    write!(out, "{}", table.plain())?;
+    Ok(())
 }
 
 /// How often each problem occurs, the worst and most frequent first.
@@ -356,7 +358,7 @@ fn print_lint(
             table.row([format!("{:<9}{name}", severity_name(*severity)), grouped(*count)]);
         }
         writeln!(out)?;
-        table.print(out)?;
+        write!(out, "{}", table.plain())?;
     }
     // One block per item, in the order of its worst finding.
     let mut order: Vec<&str> = Vec::new();
@@ -515,7 +517,7 @@ fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
     let now = counted(*new_tokens, "token", "tokens");
     writeln!(out, "{} -> {now} ({estimator}), {change}", grouped(*old_tokens))?;
     for diff in namespaces {
-        let mut table = Table::new([&diff.namespace, ""]);
+        let mut table = Table::new([diff.namespace.as_str(), ""]);
         for Entry { id, kind, tokens } in &diff.added {
             table.row([format!("  + {id}"), cost(*kind, 0, *tokens)]);
         }
@@ -523,7 +525,7 @@ fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
             table.row([format!("  - {id}"), cost(*kind, *tokens, 0)]);
         }
         writeln!(out)?;
-        table.print(out)?;
+        write!(out, "{}", table.plain())?;
         for (mark, list) in [("renamed from", &diff.renamed), ("its id was", &diff.changed)] {
             for changed in list {
                 print_changed(out, mark, changed)?;
@@ -621,33 +623,6 @@ fn signed(old: usize, new: usize) -> String {
 
 fn share(part: usize, whole: usize) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
-}
-
-/// Columns of texts and numbers: the first column of a table is text, numbers stand to the right.
-struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
-}
-
-impl<const N: usize> Table<N> {
-    fn new(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(str::to_owned)] }
-    }
-
-    fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
-    }
-
-    fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let widths: [usize; N] = std::array::from_fn(width);
-        for row in &self.rows {
-            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-                if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
-            writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{CommonArgs, Table, WithLeftOut, counted, grouped, print_left_out};
+use super::{CommonArgs, WithLeftOut, counted, grouped, print_left_out};
 use crate::cli::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
+use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{Kind, LeftOut, Safety, SelectableItem, load};
 use contextweaver_routing::{ChoiceCard, Filter, FilterError};
 
@@ -153,7 +154,7 @@ fn tags(args: &ListArgs, items: &[&SelectableItem], left_out: &[LeftOut], out: &
             for Tagged { tag, count } in &tags {
                 table.row([shown(tag), grouped(*count)]);
             }
-            table.print(out)?;
+            write!(out, "{}", table.plain())?;
             print_left_out(out, left_out)?;
         }
     }
