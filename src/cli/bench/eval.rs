@@ -27,7 +27,7 @@ use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
-use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::measure::{FIRST, Measure};
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
@@ -791,7 +791,7 @@ fn failures<'a>(collection: &'a Collection, evaluation: &'a Evaluation) -> Vec<F
     let failure = |((query, outcome), ranking): ((&'a Query, &'a Option<QueryOutcome>), &'a Ranking)| {
         let outcome = outcome.as_ref()?;
         let missing =
-            query.groups.iter().zip(outcome.found.ranks()).filter(|(_, rank)| rank.is_none_or(|rank| rank > 5));
+            query.groups.iter().zip(outcome.found.ranks()).filter(|(_, rank)| rank.is_none_or(|rank| rank > FIRST));
         let wanted = missing.map(|(group, rank)| Wanted {
             tool: group.first().map_or("", |item| collection.tool_handle(*item)),
             rank: *rank,

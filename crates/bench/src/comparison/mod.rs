@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::outcomes::{Alike, ItemSet, Outcomes, Value};
 use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide, probability};
-use crate::eval::measure::Measure;
+use crate::eval::measure::{FIRST, Measure};
 use crate::eval::statistics::{LEVEL, false_discovery, holm, mean, round6, sign_test};
 
 /// What base and head differ in.
@@ -309,7 +309,7 @@ fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Vec<SetComparison> {
 fn hits(set: &SharedSet<'_>) -> (usize, usize) {
     let falls = set.queries.iter().map(|one| match (one.base, one.head) {
         (Value::Ranks(base), Value::Ranks(head)) => {
-            let hit = |ranks: &[Option<usize>]| ranks.iter().flatten().any(|rank| *rank <= 5);
+            let hit = |ranks: &[Option<usize>]| ranks.iter().flatten().any(|rank| *rank <= FIRST);
             hit(head).cmp(&hit(base))
         }
         (base, head) => head.of(Measure::RECALL_5).total_cmp(&base.of(Measure::RECALL_5)),

@@ -6,16 +6,13 @@
 //! (ranking). The yardstick is the same scorer over all tools; which tools share a word is a property of the collection
 //! ([`Wording`]) and the same for every engine. Groups that share none and are found all the same are counted too.
 
-use super::measure::{Found, Judgement};
+use super::measure::{FIRST, Found, Judgement};
 use super::record::Loss;
 use super::statistics::{mean as mean_of, round6};
 use std::sync::Arc;
 
 use contextweaver_core::catalog::Catalog;
 use contextweaver_routing::{Hit, RouteError, Router, RoutingConfig, Scorer};
-
-/// The depth at which loss is taken apart.
-const DEPTH: usize = 5;
 
 /// Which tools share a word with a query: a flat ranking by words, without corrected spelling or meaning.
 #[derive(Debug)]
@@ -68,7 +65,7 @@ pub fn loss_at_5(
 ) -> Option<Loss> {
     let in_engine = Found::of(first(engine), judgement)?;
     let in_flat = Found::of(first(flat), judgement)?;
-    let fifth = engine.get(DEPTH - 1).map(|hit| hit.score);
+    let fifth = engine.get(FIRST - 1).map(|hit| hit.score);
     let mut loss = Loss { vocabulary: 0.0, pruning: 0.0, tie: 0.0, ranking: 0.0, rescued: 0.0 };
     let fates = in_engine.ranks().iter().zip(in_flat.ranks());
     for (group, (rank, flat_rank)) in judgement.groups.iter().zip(fates) {
@@ -113,7 +110,7 @@ pub fn mean(queries: &[Loss]) -> Loss {
 }
 
 fn first(ranking: &[Hit]) -> &[Hit] {
-    &ranking[..ranking.len().min(DEPTH)]
+    &ranking[..ranking.len().min(FIRST)]
 }
 
 #[cfg(test)]

@@ -111,6 +111,9 @@ const K3: NonZeroUsize = K1.saturating_add(2);
 const K5: NonZeroUsize = K1.saturating_add(4);
 const K10: NonZeroUsize = K1.saturating_add(9);
 
+/// A needed tool is found where it is among the first so many: the depth of [`Measure::RECALL_5`].
+pub const FIRST: usize = K5.get();
+
 impl Measure {
     /// The measure of the headline: what share of the needed tools is among the first five.
     pub const RECALL_5: Self = Self::Recall(K5);

@@ -16,7 +16,7 @@ use super::error::EvalError;
 use super::growth::{GrowthError, SEED, grow, grown_files};
 use super::loss::{self, Wording, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
-use super::measure::{Found, Judgement, Measure};
+use super::measure::{FIRST, Found, Judgement, Measure};
 use super::ranks::Ranks;
 use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
 use super::statistics::{mean, paired_by_tool, round6};
@@ -29,9 +29,6 @@ pub const DEPTH: usize = 100;
 
 /// Cards in a prompt for the token figures.
 pub const PROMPT_CARDS: usize = 10;
-
-/// The cut-off of recall in losses, slices and paired differences.
-const K: usize = 5;
 
 /// What an evaluation of one engine on one collection gives.
 #[derive(Debug)]
@@ -234,7 +231,7 @@ fn answer(
     let strict = Found::of(&ranking.hits, &judgement.strict())?;
     let (scores, flat) = match exhaustive() {
         Some(scores) => {
-            let flat = copies.folded(&top(&scores, K * copies.most)).into_owned();
+            let flat = copies.folded(&top(&scores, FIRST * copies.most)).into_owned();
             (scores, flat)
         }
         // An engine that cannot tell is taken at its word: what it does not return, it ranks lower.
@@ -246,7 +243,7 @@ fn answer(
     Some(Answer {
         recall: Measure::RECALL_5.of(&found),
         ndcg: Measure::NDCG_10.of(&found),
-        ties: recall_over_orders(&hits, &judgement, K)?,
+        ties: recall_over_orders(&hits, &judgement, FIRST)?,
         loss: loss_at_5(&hits, &flat, score_of, shares_word, &judgement)?,
         found,
         strict,
@@ -260,7 +257,7 @@ fn answer(
 pub fn recall_as_served(collection: &Collection, config: &RoutingConfig) -> Result<Vec<f64>, EvalError> {
     let router = Router::build(Arc::clone(&collection.catalog), config.clone())?;
     let recall = |scratch: &mut Scratch, query: &Query| {
-        let hits = router.search(&query.text, K, scratch);
+        let hits = router.search(&query.text, FIRST, scratch);
         Some(Measure::RECALL_5.of(&Found::of(&hits, &Judgement { groups: query.groups.clone() })?))
     };
     let all: Vec<Option<f64>> = collection.queries.par_iter().map_init(Scratch::default, recall).collect();

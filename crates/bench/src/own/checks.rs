@@ -7,7 +7,7 @@ use super::place::Place;
 use super::workspace::is_below;
 use crate::eval::decision::Word;
 use crate::eval::measure::Measure;
-use crate::report::number::{apart, count, share, signed};
+use crate::report::number::{apart, count, rank, share, signed};
 
 /// What must hold of a changed catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -170,7 +170,6 @@ fn of_definition(definition: &Definition) -> Vec<Check> {
     // That a removed tool is no longer found is said by another check.
     let pushed = alone.worst.as_ref().filter(|worst| worst.is_lost() && definition.kind != Kind::Removed);
     if let Some(worst) = pushed {
-        let rank = |rank: Option<usize>| rank.map_or_else(|| "not found".to_owned(), count);
         let (before, after) = (rank(worst.before), rank(worst.after));
         let message = format!("query {} finds {} at rank {before} -> {after}", worst.query, worst.tool);
         found.push(Check {

@@ -13,7 +13,7 @@ use super::impact::{Definition, Impact, MEASURED_ALONE};
 use super::words::{code, shortened};
 use crate::eval::decision::MARGIN;
 use crate::report::markup::escaped_xml;
-use crate::report::number::{could_be_seen, count, share, signed};
+use crate::report::number::{could_be_seen, count, rank, share, signed};
 use crate::report::table::Table;
 
 /// Definitions that text and Markdown list.
@@ -64,7 +64,6 @@ pub fn markdown(impact: &Impact, checks: &[Check]) -> String {
 fn row(one: &Definition, show: fn(&str) -> String) -> [String; 6] {
     let alone = one.alone.as_ref();
     let worst = alone.and_then(|alone| alone.worst.as_ref());
-    let rank = |rank: Option<usize>| rank.map_or_else(|| "not found".to_owned(), count);
     [
         show(&one.id),
         one.kind.name().to_owned(),

@@ -15,14 +15,11 @@ use crate::comparison::evaluations::Evaluations;
 use crate::comparison::outcomes::{Alike, ItemSet, Value};
 use crate::eval::collection::Collection;
 use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
-use crate::eval::measure::{Found, Measure};
+use crate::eval::measure::{FIRST, Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
 use crate::report::count;
 use crate::report::number::apart;
-
-/// The rank down to which a tool counts as found: that of recall@5.
-pub const FOUND_WITHIN: usize = 5;
 
 /// What is to be said about a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -124,7 +121,7 @@ impl Moved {
     /// Whether the tool stood among the first five and no longer does.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        let within = |rank: Option<usize>| rank.is_some_and(|rank| rank <= FOUND_WITHIN);
+        let within = |rank: Option<usize>| rank.is_some_and(|rank| rank <= FIRST);
         within(self.before) && !within(self.after)
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::gate::{Against, Judged, Moved, Power};
 use super::workspace::OwnWorkspace;
 use crate::eval::decision::Word;
-use crate::report::number::{MISSING, could_be_seen, count, estimate, fixed, share, signed};
+use crate::report::number::{MISSING, could_be_seen, count, estimate, fixed, rank, share, signed};
 use crate::report::table::Table;
 
 /// The mark by which a comment is found again, and whether anything moved.
@@ -256,10 +256,6 @@ fn moved_table(moved: &[Moved]) -> Table {
         table.row([query, asked, tool, rank(one.before), rank(one.after)]);
     }
     table
-}
-
-fn rank(rank: Option<usize>) -> String {
-    rank.map_or_else(|| "not found".to_owned(), count)
 }
 
 /// One line of at most 80 characters, without control characters.

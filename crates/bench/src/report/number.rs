@@ -40,6 +40,12 @@ pub fn count(value: usize) -> String {
     grouped(&value.to_string())
 }
 
+/// A rank, or that there is none.
+#[must_use]
+pub fn rank(value: Option<usize>) -> String {
+    value.map_or_else(|| "not found".to_owned(), count)
+}
+
 /// A positive quantity of any magnitude with about three significant digits: `5.61`, `48.3`, `1,204`.
 pub fn quantity(value: f64) -> String {
     let decimals = match value.abs() {
@@ -178,6 +184,8 @@ mod tests {
             (count(999), "999"),
             (count(10_000), "10,000"),
             (count(1_000_000), "1,000,000"),
+            (rank(Some(1_204)), "1,204"),
+            (rank(None), "not found"),
             (quantity(5.6123), "5.61"),
             (quantity(48.34), "48.3"),
             (quantity(1204.4), "1,204"),

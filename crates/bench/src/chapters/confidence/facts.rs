@@ -10,16 +10,13 @@ use crate::eval::abstention::{Answer, abstention, calibration_error};
 use crate::eval::collection::{Collection, Query};
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
-use crate::eval::measure::{Found, Judgement};
+use crate::eval::measure::{FIRST, Found, Judgement};
 use crate::eval::record::Abstention;
 use crate::eval::statistics::round6;
 use contextweaver_routing::{Depth, Router, Scratch};
 
 /// Thresholds of confidence that are tried, in tenths.
 pub const THRESHOLD_TENTHS: [usize; 4] = [2, 3, 4, 5];
-
-/// An answer is the first so many tools.
-const SHOWN: usize = 5;
 
 /// What was measured on one collection. Shares are rounded to six decimals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,18 +104,18 @@ impl ConfidenceFacts {
 
 fn ask(router: &Router, query: &Query, scratch: &mut Scratch) -> Seen {
     let analyzed = router.index().analyze(&query.text);
-    let hits = router.rank(&analyzed, Depth::Exactly(SHOWN), scratch);
+    let hits = router.rank(&analyzed, Depth::Exactly(FIRST), scratch);
     let confidence = router.confidence(&analyzed, &hits);
     let relevant: BTreeSet<u32> = query.groups.iter().flatten().copied().collect();
     let Some(found) = Found::of(&hits, &Judgement { groups: query.groups.clone() }) else {
         return Seen { with: (confidence, Answer::Unanswerable), without: None, question: (false, false, false) };
     };
-    let answer = if found.within(SHOWN) > 0 { Answer::Right } else { Answer::Wrong };
+    let answer = if found.within(FIRST) > 0 { Answer::Right } else { Answer::Wrong };
     let close = router.too_close(&hits);
     let among = close.iter().any(|hit| relevant.contains(&hit.item));
     let mut rest = analyzed;
     rest.exact.retain(|item| !relevant.contains(item));
-    let left = router.rank_without(&rest, Depth::Exactly(SHOWN), &relevant, scratch);
+    let left = router.rank_without(&rest, Depth::Exactly(FIRST), &relevant, scratch);
     Seen {
         with: (confidence, answer),
         without: Some(router.confidence(&rest, &left)),

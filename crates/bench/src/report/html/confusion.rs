@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::eval::collection::Collection;
+use crate::eval::measure::FIRST;
 use crate::eval::run::Evaluation;
 use crate::report::markup::escaped_xml;
 use crate::report::number::count;
@@ -114,7 +115,7 @@ pub(super) fn worst_tool(collection: &Collection, evaluation: &Evaluation) -> Op
     for (query, outcome) in collection.queries.iter().zip(&evaluation.outcomes) {
         let Some(outcome) = outcome else { continue };
         for (group, rank) in query.groups.iter().zip(outcome.found.ranks()) {
-            if rank.is_none_or(|rank| rank > super::SHOWN)
+            if rank.is_none_or(|rank| rank > FIRST)
                 && let Some(item) = group.first()
             {
                 *missed.entry(*item).or_default() += 1;

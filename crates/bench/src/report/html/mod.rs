@@ -26,7 +26,7 @@ use super::number::{MISSING, count, difference, estimate, percent, share, standi
 use super::table::Table;
 use crate::eval::collection::Collection;
 use crate::eval::day::Day;
-use crate::eval::measure::Measure;
+use crate::eval::measure::{FIRST, Measure};
 use crate::eval::ranks::Ranks;
 use crate::eval::record::{Estimate, Facts, Loss};
 use crate::eval::run::Evaluation;
@@ -36,9 +36,6 @@ const SCRIPT: &str = include_str!("script.js");
 
 /// Bytes of JSON from which on it is compressed.
 const PLAIN: usize = 65_536;
-
-/// Tools of a ranking that the report holds.
-const SHOWN: usize = 5;
 
 /// Failed queries that stand in the markup; the script shows all of them.
 const LISTED: usize = 25;
@@ -317,7 +314,7 @@ fn failed<'e>(section: &'e Section<'_>, ranked: &'e Ranked<'_>) -> impl Iterator
     outcomes.filter_map(|(at, (_, outcome))| {
         let ranks = outcome.as_ref()?.found.ranks();
         let worst = if ranks.contains(&None) { None } else { ranks.iter().flatten().max().copied() };
-        worst.is_none_or(|rank| rank > SHOWN).then_some((at, worst))
+        worst.is_none_or(|rank| rank > FIRST).then_some((at, worst))
     })
 }
 
@@ -555,7 +552,7 @@ fn data(sections: &[Section<'_>]) -> Result<String, serde_json::Error> {
         let hits = ranked.evaluation.rankings.get(at).map(|ranking| ranking.hits.as_slice()).unwrap_or_default();
         AnswerData {
             ranks: outcome.map(|outcome| outcome.found.ranks().to_vec()).unwrap_or_default(),
-            first: hits.iter().take(SHOWN).map(|hit| hit.item).collect(),
+            first: hits.iter().take(FIRST).map(|hit| hit.item).collect(),
             because: outcome.map(|outcome| outcome.loss.causes()).unwrap_or_default(),
         }
     };
@@ -591,7 +588,7 @@ fn data(sections: &[Section<'_>]) -> Result<String, serde_json::Error> {
         serde_json::to_string(&collection)
     };
     let parts = sections.iter().map(of).collect::<Result<Vec<_>, _>>()?;
-    let empty = serde_json::to_string(&Data { shown: SHOWN, collections: Vec::new() })?;
+    let empty = serde_json::to_string(&Data { shown: FIRST, collections: Vec::new() })?;
     let json = empty.replace("[]", &format!("[{}]", parts.join(",")));
     Ok(if json.len() < PLAIN {
         // No element of HTML can end or begin inside: `<` is written as JSON writes any character.
