@@ -30,7 +30,7 @@ use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{FIRST, Measure};
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
-use contextweaver_bench::eval::record::{Estimate, Facts};
+use contextweaver_bench::eval::record::{Estimate, Evidence, Facts};
 use contextweaver_bench::eval::rival::{Rival, RivalPlace};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
 use contextweaver_bench::eval::statistics::mean;
@@ -39,7 +39,7 @@ use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::results::read_base;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::{is_below, least};
-use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
+use contextweaver_bench::report::html::{self, Failed, Ranked, Section};
 use contextweaver_bench::report::number::{apart, count, share};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
@@ -201,7 +201,7 @@ struct Output<'a> {
 struct Entry<'a> {
     /// The name of the engine; it has held the path of a configuration since there was nothing else.
     configuration: &'a str,
-    origin: Origin,
+    origin: Evidence,
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<&'a ProcessReport>,
     facts: &'a Facts,
@@ -245,23 +245,11 @@ struct Wanted<'a> {
     rank: Option<usize>,
 }
 
-/// Where rankings come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Origin {
-    /// This program ranked.
-    Computed,
-    /// Another program ranked, started by this one.
-    Process,
-    /// A file says so; nothing was run.
-    Imported,
-}
-
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// An engine.
-    Engine(Origin),
+    Engine(Evidence),
     /// A program that chooses among the cards of the first engine.
     Chooser,
 }
@@ -269,7 +257,7 @@ pub(super) enum Role {
 /// An engine with what it gave.
 struct Measured {
     name: String,
-    origin: Origin,
+    origin: Evidence,
     process: Option<ProcessReport>,
     evaluation: Evaluation,
 }
@@ -508,7 +496,7 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
     for asked in asked(args)? {
         ran.add(match asked {
             Asked::Router(engine) => {
-                let (name, origin) = (engine.name().to_owned(), Origin::Computed);
+                let (name, origin) = (engine.name().to_owned(), Evidence::Computed);
                 let evaluation = evaluate(collection, &engine, PromptTokens::Count);
                 let failed = |error: EvalError| {
                     Absent::of(&name, Role::Engine(origin), &ProcessError::Failed(error.to_string()))
@@ -532,7 +520,7 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
         let text = fs::read_to_string(path).with_context(|| path.clone())?;
         let imported = read_run(Path::new(path), &text, collection)?;
         let evaluation = evaluate_imported(collection, imported, PromptTokens::Count)?;
-        ran.add(Ok(Measured { name: name.clone(), origin: Origin::Imported, process: None, evaluation }));
+        ran.add(Ok(Measured { name: name.clone(), origin: Evidence::Imported, process: None, evaluation }));
     }
     Ok(ran)
 }
@@ -574,9 +562,9 @@ fn of_program(
     let measured = engine.and_then(|engine| engine.run(collection)).and_then(|run| {
         let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
         let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
-        Ok(Measured { name: name.to_owned(), origin: Origin::Process, process: Some(run.report), evaluation })
+        Ok(Measured { name: name.to_owned(), origin: Evidence::Process, process: Some(run.report), evaluation })
     });
-    measured.map_err(|error| Absent::of(name, Role::Engine(Origin::Process), &error))
+    measured.map_err(|error| Absent::of(name, Role::Engine(Evidence::Process), &error))
 }
 
 /// An engine that was asked for by name or as a configuration.
@@ -623,15 +611,8 @@ fn named_engine(name: &str) -> Result<Asked> {
 
 /// The report of everything that was measured.
 fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured], absent: &[Absent]) -> Result<String> {
-    let ranked = measured.iter().map(|one| Ranked {
-        engine: &one.name,
-        evidence: match one.origin {
-            Origin::Computed => Evidence::Computed,
-            Origin::Process => Evidence::Process,
-            Origin::Imported => Evidence::Imported,
-        },
-        evaluation: &one.evaluation,
-    });
+    let ranked =
+        measured.iter().map(|one| Ranked { engine: &one.name, evidence: one.origin, evaluation: &one.evaluation });
     let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
     let failed = absent.iter().map(|one| Failed { engine: &one.name, reason: &one.reason });
     let section = Section {
@@ -688,17 +669,6 @@ impl Absent {
     }
 }
 
-impl Origin {
-    /// The word in tables.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Computed => "computed",
-            Self::Process => "process",
-            Self::Imported => "imported",
-        }
-    }
-}
-
 impl Role {
     /// The word in tables and in JSON.
     fn name(self) -> &'static str {
@@ -752,9 +722,9 @@ fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> Strin
 
 fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
     match (one.origin, &one.process) {
-        (Origin::Computed, _) => writeln!(out, "configuration: {}", one.name)?,
-        (Origin::Imported, _) => writeln!(out, "run: {} (imported, not run here)", one.name)?,
-        (Origin::Process, report) => {
+        (Evidence::Computed, _) => writeln!(out, "configuration: {}", one.name)?,
+        (Evidence::Imported | Evidence::Recorded, _) => writeln!(out, "run: {} (imported, not run here)", one.name)?,
+        (Evidence::Process, report) => {
             let version = report.as_ref().map(|report| format!("{} {}", report.name, report.version));
             writeln!(out, "process: {} ({})", one.name, version.unwrap_or_default())?;
         }

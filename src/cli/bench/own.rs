@@ -18,6 +18,7 @@ use contextweaver_bench::comparison::evaluations::Evaluations;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::files::replace_file;
+use contextweaver_bench::eval::record::Evidence;
 use contextweaver_bench::eval::run::Evaluation;
 use contextweaver_bench::eval::sweep as routing;
 use contextweaver_bench::eval::vary::Vary;
@@ -25,7 +26,7 @@ use contextweaver_bench::own::results::{parse_base, read_base};
 use contextweaver_bench::own::words::{self, Committed};
 use contextweaver_bench::own::{Judged, Measured, OwnWorkspace, RESULTS_FILE, judge, measure};
 use contextweaver_bench::report;
-use contextweaver_bench::report::html::{self, Evidence, Extra, Ranked, Section};
+use contextweaver_bench::report::html::{self, Extra, Ranked, Section};
 use contextweaver_bench::results::compare::Difference;
 use contextweaver_gateway::quoted;
 

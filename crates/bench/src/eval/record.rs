@@ -102,6 +102,33 @@ impl Grade {
     }
 }
 
+/// Where rankings come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// This program ranked.
+    Computed,
+    /// Another program ranked, started by this one.
+    Process,
+    /// A committed results file says so; nothing was run.
+    Recorded,
+    /// A file of somebody else says so; nothing was run here.
+    Imported,
+}
+
+impl Evidence {
+    /// The word in tables, in JSON and on badges.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Computed => "computed",
+            Self::Process => "process",
+            Self::Recorded => "recorded",
+            Self::Imported => "imported",
+        }
+    }
+}
+
 /// What came of a case, by default of an engine on one. A failure is a row: recorded with its message and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

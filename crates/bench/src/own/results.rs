@@ -15,7 +15,7 @@ use super::workspace::OwnWorkspace;
 use crate::comparison::evaluations::{Evaluations, SCHEMA};
 use crate::eval::collection::Collection;
 use crate::eval::engine::Engine;
-use crate::eval::record::Facts;
+use crate::eval::record::{Evidence, Facts};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::results::compare::{self, Difference};
 use contextweaver_core::files::without_mark;
@@ -40,8 +40,8 @@ pub struct Measured {
 pub struct EngineFacts {
     /// The name of the engine.
     pub configuration: String,
-    /// Says that this program ranked.
-    origin: &'static str,
+    /// This program ranked.
+    origin: Evidence,
     /// The facts, as on the scorecard.
     pub facts: Facts,
     /// The rank of each needed tool by query; only queries that a tool answers.
@@ -78,7 +78,7 @@ impl Measured {
             let ranks = outcomes
                 .filter_map(|(query, outcome)| Some((query.id.clone(), outcome.as_ref()?.found.ranks().to_vec())));
             let (configuration, facts) = (name.clone(), evaluation.facts.clone());
-            EngineFacts { configuration, origin: "computed", facts, ranks: ranks.collect() }
+            EngineFacts { configuration, origin: Evidence::Computed, facts, ranks: ranks.collect() }
         };
         Self {
             schema_version: SCHEMA,

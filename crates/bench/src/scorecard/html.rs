@@ -10,14 +10,14 @@ use crate::chapters::{CHAPTERS, everyday, rivals, routing};
 use crate::eval::collection::{CATALOG_FILE, Collection, QUERIES_FILE};
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::everyday::{COLLECTION, Manner};
-use crate::eval::record::{Facts, Origin, Outcome};
+use crate::eval::record::{Evidence, Facts, Origin, Outcome};
 use crate::eval::rival::RivalFacts;
 use crate::eval::run::{Evaluation, PromptTokens, evaluate};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::public::USUAL_FOLDER;
 use crate::report::document::Document;
-use crate::report::html::{Evidence, Extra, Failed, Ranked, Recorded, Section, render};
+use crate::report::html::{Extra, Failed, Ranked, Recorded, Section, render};
 use crate::results::{Provenance, Results};
 
 /// What people ask for in their own words: the manner of the everyday requests that takes each for one query, as

@@ -28,7 +28,7 @@ use crate::eval::collection::Collection;
 use crate::eval::day::Day;
 use crate::eval::measure::{FIRST, Measure};
 use crate::eval::ranks::Ranks;
-use crate::eval::record::{Estimate, Facts, Loss};
+use crate::eval::record::{Estimate, Evidence, Facts, Loss};
 use crate::eval::run::Evaluation;
 
 const STYLE: &str = include_str!("style.css");
@@ -40,29 +40,13 @@ const PLAIN: usize = 65_536;
 /// Failed queries that stand in the markup; the script shows all of them.
 const LISTED: usize = 25;
 
-/// Where rankings come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// This program ranked.
-    Computed,
-    /// Another program ranked, started by this one.
-    Process,
-    /// A results file says so; nothing was run for this report.
-    Recorded,
-    /// A file of somebody else says so; nothing was run here.
-    Imported,
-}
-
-impl Evidence {
-    /// The word on its badge, and what it means.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Computed => ("computed", "ranked by this program for this report"),
-            Self::Process => ("process", "ranked by another program that this one started"),
-            Self::Recorded => ("recorded", "committed by an earlier run; not run for this report"),
-            Self::Imported => ("imported", "read from a file; not run here"),
-        }
+/// What a badge means.
+fn meaning(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Computed => "ranked by this program for this report",
+        Evidence::Process => "ranked by another program that this one started",
+        Evidence::Recorded => "committed by an earlier run; not run for this report",
+        Evidence::Imported => "read from a file; not run here",
     }
 }
 
@@ -448,7 +432,7 @@ fn measures(
 }
 
 fn badge(evidence: Evidence) -> String {
-    let (word, meaning) = evidence.words();
+    let (word, meaning) = (evidence.name(), meaning(evidence));
     format!("<span class=\"badge {word}\" title=\"{meaning}\">{word}</span>")
 }
 
@@ -495,7 +479,7 @@ fn further(body: &mut String, extra: &Extra) {
 fn legend(body: &mut String) {
     body.push_str("<section id=\"legend\">\n<h2>How to read it</h2>\n<dl>\n");
     for evidence in [Evidence::Computed, Evidence::Process, Evidence::Recorded, Evidence::Imported] {
-        let _ = writeln!(body, "<dt>{}</dt><dd>{}.</dd>", badge(evidence), evidence.words().1);
+        let _ = writeln!(body, "<dt>{}</dt><dd>{}.</dd>", badge(evidence), meaning(evidence));
     }
     body.push_str(
         "<dt>recall@5</dt><dd>The mean share of the needed tools among the first five.</dd>\n<dt>nDCG@10</dt><dd>How high the \
