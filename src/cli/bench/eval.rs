@@ -199,7 +199,7 @@ struct Output<'a> {
 
 #[derive(Serialize)]
 struct Entry<'a> {
-    /// The name of the engine; it has held the path of a configuration since there was nothing else.
+    /// The name of the engine, by the key that files which were written have.
     configuration: &'a str,
     origin: Evidence,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -282,7 +282,7 @@ fn measured(context: &ContextResults) -> Vec<(String, &ContextFacts)> {
     context.measured().map(|(record, facts)| (context.label(record), facts.as_ref())).collect()
 }
 
-/// The page.
+/// The pages: one function per section, in their order.
 fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways: &Ways) {
     page.heading("Context");
     page.block(
@@ -292,6 +292,31 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
          are exact counts.",
     );
     page.figure(tokens_figure(context));
+    tokens_section(page, context);
+    if !others.is_empty() {
+        others_section(page, context, others);
+    }
+    prompt_section(page, context);
+    firewall_section(page, context);
+    ways.render(page);
+    let failed = failures(context);
+    if !failed.is_empty() {
+        page.table("Scenarios for which no prompt was compiled, with the reason.", &failed);
+    }
+    page.subheading("Configuration of the context engine");
+    page.verbatim(&context.configuration);
+    page.page("fidelity");
+    let sums = Sums { probes: together(context), people: by_people(context), others: others.caps() };
+    let mark = context.worst_mark();
+    fidelity_section(page, &sums, mark);
+    classes_section(page, &sums, mark);
+    kinds_section(page, &sums, mark);
+    verdicts_section(page, &sums, mark);
+    page.subheading("Needles through views");
+    page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
+}
+
+fn tokens_section(page: &mut Document, context: &ContextResults) {
     page.subheading("Tokens");
     if let Some(savings) = Savings::of(context) {
         page.block(&format!(
@@ -318,23 +343,27 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
             percent(savings.longest),
         ));
     }
-    if !others.is_empty() {
-        page.subheading("Beside other engines");
-        page.block(&format!(
-            "Context engines of others get the same conversations with the same query and budget, by the door of \
-             [engines](../docs/engines.md), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
-             all` (†); `bench check` computes them nowhere. Tokens are counted and facts looked for by the harness. Ours may \
-             also give a fact through a view, which is not counted here. Some know no budget, and none but the Python package \
-             knows hidden events or phases: [what each was given](../docs/engines.md).",
-            others.days()
-        ));
-        page.table(
-            "Over the scenarios for which an engine gave a prompt: tokens of all prompts, the median share that they save of \
-             their conversation, prompts over their budget, facts that they state, and texts that they show and must not.",
-            &others.prompts(context),
-        );
-        page.table("Versions.", &others.versions());
-    }
+}
+
+fn others_section(page: &mut Document, context: &ContextResults, others: &Others) {
+    page.subheading("Beside other engines");
+    page.block(&format!(
+        "Context engines of others get the same conversations with the same query and budget, by the door of \
+         [engines](../docs/engines.md), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
+         all` (†); `bench check` computes them nowhere. Tokens are counted and facts looked for by the harness. Ours may \
+         also give a fact through a view, which is not counted here. Some know no budget, and none but the Python package \
+         knows hidden events or phases: [what each was given](../docs/engines.md).",
+        others.days()
+    ));
+    page.table(
+        "Over the scenarios for which an engine gave a prompt: tokens of all prompts, the median share that they save of \
+         their conversation, prompts over their budget, facts that they state, and texts that they show and must not.",
+        &others.prompts(context),
+    );
+    page.table("Versions.", &others.versions());
+}
+
+fn prompt_section(page: &mut Document, context: &ContextResults) {
     page.subheading("What is in the prompt");
     page.figure(budget_figure(context));
     page.table(
@@ -343,23 +372,20 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
          where the conversation gets its headings in between.",
         &kept(context),
     );
+}
+
+fn firewall_section(page: &mut Document, context: &ContextResults) {
     page.subheading("Firewall");
     page.table(
         "Tokens of the results that the firewall looked at, as the prompt may show them; contents that must come back from the artifact store (large \
          texts, pictures, files), and those that do, byte for byte.",
         &firewall(context),
     );
-    ways.render(page);
-    let failed = failures(context);
-    if !failed.is_empty() {
-        page.table("Scenarios for which no prompt was compiled, with the reason.", &failed);
-    }
-    page.subheading("Configuration of the context engine");
-    page.verbatim(&context.configuration);
-    page.page("fidelity");
+}
+
+fn fidelity_section(page: &mut Document, sums: &Sums, mark: &str) {
     page.heading("Fidelity of summaries");
-    let sums = Sums { probes: together(context), people: by_people(context), others: others.caps() };
-    page.figure(fidelity::figure(&sums.probes, context.worst_mark()));
+    page.figure(fidelity::figure(&sums.probes, mark));
     page.block(
         "Questions with known answers are asked about every result over the threshold. There are two sets. **Probes** are \
          derived by a program; one survives where a text states label and answer together. The core holds shape, ends, \
@@ -370,8 +396,10 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
          beginning and end, and those two under the number of items or lines; and what engines of others leave (†), with the \
          texts that are over the cap.",
     );
-    let mark = context.worst_mark();
-    page.table(&format!("Survival of both sets, over all scenarios{mark}."), &fidelity::caps(&sums));
+    page.table(&format!("Survival of both sets, over all scenarios{mark}."), &fidelity::caps(sums));
+}
+
+fn classes_section(page: &mut Document, sums: &Sums, mark: &str) {
     page.subheading("By class");
     for at in &sums.probes {
         page.table(&format!("By class, at {} tokens{mark}.", count(at.cap)), &fidelity::classes(at, "class"));
@@ -381,6 +409,9 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
         let reading = format!("By what is asked for, at {} tokens{mark}.", count(at.cap));
         page.table(&reading, &fidelity::classes(at, "asked for"));
     }
+}
+
+fn kinds_section(page: &mut Document, sums: &Sums, mark: &str) {
     page.subheading("By kind of content");
     page.block(
         "Won and lost are questions that the summary alone, or head + tail alone, answers; then results of which either answers \
@@ -396,6 +427,9 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
         let reading = format!("What people ask by kind of content, at {} tokens{mark}.", count(at.cap));
         page.table(&reading, &fidelity::kinds(at));
     }
+}
+
+fn verdicts_section(page: &mut Document, sums: &Sums, mark: &str) {
     let probes = sums.probes.iter().find(|at| at.cap == fidelity::DEFAULT_CAP);
     let people = sums.people.iter().find(|at| at.cap == fidelity::DEFAULT_CAP);
     if let Some(at) = probes {
@@ -420,8 +454,6 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
     if let Some(at) = people {
         page.block(&format!("By what people ask: {}", fidelity::unproven(at)));
     }
-    page.subheading("Needles through views");
-    page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
 }
 
 fn tokens(context: &ContextResults) -> Table {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Answers, NONE, Questions};
 use crate::eval::error::EvalError;
-use crate::eval::process::percentile;
+use crate::eval::process::nearest_rank;
 use crate::eval::record::{Estimate, Paired};
 use crate::eval::statistics::{estimate_all, mean, paired, round6};
 use contextweaver_core::text::Estimator;
@@ -199,7 +199,7 @@ pub fn score(questions: &Questions<'_>, answers: &Answers) -> Result<ChoiceFacts
         counts,
         repaired,
         tokens: tokens(questions)?,
-        answers: Times { p50_us: percentile(&mut times, 50), p95_us: percentile(&mut times, 95) },
+        answers: Times { p50_us: nearest_rank(&mut times, 50), p95_us: nearest_rank(&mut times, 95) },
     })
 }
 

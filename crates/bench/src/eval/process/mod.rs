@@ -238,11 +238,11 @@ impl ProcessEngine {
             version: hello.version,
             start_us: hello.us,
             load_us,
-            ping_us: percentile(&mut pings, 50),
-            route_p50_us: percentile(&mut times.seen, 50),
-            route_p95_us: percentile(&mut times.seen, 95),
-            route_p99_us: percentile(&mut times.seen, 99),
-            own_p50_us: (!times.own.is_empty()).then(|| percentile(&mut times.own, 50)),
+            ping_us: nearest_rank(&mut pings, 50),
+            route_p50_us: nearest_rank(&mut times.seen, 50),
+            route_p95_us: nearest_rank(&mut times.seen, 95),
+            route_p99_us: nearest_rank(&mut times.seen, 99),
+            own_p50_us: (!times.own.is_empty()).then(|| nearest_rank(&mut times.own, 50)),
             peak_kib,
             order_changes,
             order_asked,
@@ -413,7 +413,7 @@ impl Times {
 }
 
 /// The value below which `percent` of the values are, by nearest rank; 0 of none.
-pub(super) fn percentile(values: &mut [u64], percent: usize) -> u64 {
+pub(super) fn nearest_rank(values: &mut [u64], percent: usize) -> u64 {
     values.sort_unstable();
     values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0)
 }
