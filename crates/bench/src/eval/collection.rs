@@ -11,14 +11,14 @@ mod about;
 mod queries;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use contextweaver_core::catalog::{self, Catalog, CatalogError, Kind, LoadOptions, SelectableItem};
+use contextweaver_core::catalog::{self, Catalog, CatalogError, Kind, LoadOptions, MAX_FILE_BYTES, SelectableItem};
+use contextweaver_core::files::{ReadError, read_file};
 use contextweaver_core::text::sha256_hex;
 
 use super::files::replace_file;
@@ -344,7 +344,8 @@ fn file_order(bytes: &[u8], catalog: &Catalog) -> Vec<u32> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CollectionError> {
-    fs::read(path).map_err(|error| CollectionError::Read { path: path.to_owned(), reason: error.to_string() })
+    read_file(path, MAX_FILE_BYTES)
+        .map_err(|ReadError { path, reason }| CollectionError::Read { path, reason: reason.to_string() })
 }
 
 #[cfg(test)]
