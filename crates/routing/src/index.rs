@@ -847,7 +847,7 @@ impl Index {
 
     /// The number of postings of a query's terms: what a search reads when it skips nothing.
     #[must_use]
-    pub fn postings_read(&self, query: &Query) -> usize {
+    pub fn postings_of(&self, query: &Query) -> usize {
         query.terms.iter().map(|term| self.frequency(term.term)).sum()
     }
 

@@ -51,8 +51,8 @@ pub struct Ranking {
     pub hits: Vec<Hit>,
     /// How sure the engine is that the first tools answer the query, in [0, 1].
     pub confidence: f64,
-    /// Postings (or what corresponds to them) read.
-    pub postings_read: usize,
+    /// Postings (or what corresponds to them) that the terms of the query have.
+    pub postings: usize,
 }
 
 impl Ranking {
@@ -67,7 +67,7 @@ impl Ranking {
             }
             hits.push(Hit { item: *item, score });
         }
-        Self { hits, confidence: 0.0, postings_read: 0 }
+        Self { hits, confidence: 0.0, postings: 0 }
     }
 }
 
@@ -196,7 +196,7 @@ impl Prepared for PreparedRouter {
         let index = self.router.index();
         let query: Query = index.analyze(text);
         let hits = SCRATCH.with_borrow_mut(|scratch| self.router.rank(&query, Depth::ThroughTies(depth), scratch));
-        Ranking { confidence: self.router.confidence(&query, &hits), postings_read: index.postings_read(&query), hits }
+        Ranking { confidence: self.router.confidence(&query, &hits), postings: index.postings_of(&query), hits }
     }
 
     fn top(&self, text: &str, k: usize) -> Vec<u32> {

@@ -189,7 +189,7 @@ fn summary(
         work: Work {
             terms: size.terms,
             postings: size.postings,
-            postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
+            postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings as f64))),
             graph_nodes: size.graph_nodes,
             weights_bytes: size.weights_bytes,
         },

@@ -208,7 +208,7 @@ fn leading<'q>(plain: &Router, searches: &[&'q str], tool: u32, scratch: &mut Sc
 fn found(router: &Router, searches: &[&str], k: usize, scratch: &mut Scratch) -> Vec<Hit> {
     let mut ranking = |search: &&str| {
         let hits = router.search(search, k, scratch);
-        Ranking { hits, confidence: 0.0, postings_read: 0 }
+        Ranking { hits, confidence: 0.0, postings: 0 }
     };
     let mut hits = in_turn(searches.iter().map(&mut ranking).collect()).hits;
     hits.truncate(k);

@@ -406,7 +406,7 @@ fn work(page: &mut Document, scores: &Scores<'_>) {
     let cases = scores.cases(Case::is_plain_or_mixed);
     let table = by_engine(scores, &cases, &scores.engines(), |facts| Some(fixed(facts.work.postings_per_query, 0)));
     page.table(
-        "Postings that a query reads on average: what search times are made of, equal on every machine.",
+        "Postings that the words of a query have on average: what search times are made of, equal on every machine.",
         &table,
     );
 
@@ -721,7 +721,7 @@ mod tests {
 
         ## Work
 
-        Postings that a query reads on average: what search times are made of, equal on every machine.
+        Postings that the words of a query have on average: what search times are made of, equal on every machine.
 
         | case      | tools | queries | default |   bm25 |
         | --------- | ----: | ------: | ------: | -----: |

@@ -53,7 +53,7 @@ fn facts(catalog: &Catalog, base: &Collection, engine: &RouterEngine) -> Scaling
     let counts = |scratch: &mut Scratch, query: &Query| {
         let analyzed = index.analyze(&query.text);
         black_box(index.search_query(&analyzed, Depth::Exactly(latency::TOP), |_| true, scratch));
-        (index.postings_read(&analyzed) as f64, scratch.postings_read() as f64)
+        (index.postings_of(&analyzed) as f64, scratch.postings_read() as f64)
     };
     let counted: Vec<(f64, f64)> = base.queries.par_iter().map_init(Scratch::default, counts).collect();
     let mut touched: Vec<f64> = counted.iter().map(|(touched, _)| *touched).collect();

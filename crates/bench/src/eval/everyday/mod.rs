@@ -182,7 +182,7 @@ pub fn in_turn(mut rankings: Vec<Ranking>) -> Ranking {
     let items: Vec<u32> = places.map(|hit| hit.item).filter(|item| seen.insert(*item)).collect();
     Ranking {
         confidence: rankings.iter().map(|ranking| ranking.confidence).fold(0.0, f64::max),
-        postings_read: rankings.iter().map(|ranking| ranking.postings_read).sum(),
+        postings: rankings.iter().map(|ranking| ranking.postings).sum(),
         ..in_order(&items)
     }
 }
@@ -191,7 +191,7 @@ pub fn in_turn(mut rankings: Vec<Ranking>) -> Ranking {
 #[must_use]
 pub fn in_order(items: &[u32]) -> Ranking {
     let hits = items.iter().zip((1..=items.len() as u64).rev()).map(|(&item, score)| Hit { item, score });
-    Ranking { hits: hits.collect(), confidence: 0.0, postings_read: 0 }
+    Ranking { hits: hits.collect(), confidence: 0.0, postings: 0 }
 }
 
 #[cfg(test)]
