@@ -23,7 +23,7 @@ use contextweaver_bench::own::Home;
 use contextweaver_bench::report::{self, number::share};
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
-use contextweaver_bench::scorecard::engines::{Cell, ContextCell, Selection, record, record_context};
+use contextweaver_bench::scorecard::engines::{ContextPerformance, Performance, Selection, record, record_context};
 use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
 pub(super) const EXAMPLE: &str = "\
@@ -295,39 +295,39 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         bar.set_message(what.to_owned());
         bar.inc(1);
     };
-    selection.run(bench, &program, &step, |cell| {
-        let is_same = args.check.then(|| cell.recorded.as_ref() == Some(&cell.run.outcome));
+    selection.run(bench, &program, &step, |given| {
+        let is_same = args.check.then(|| given.recorded.as_ref() == Some(&given.run.outcome));
         same &= is_same != Some(false);
         if !args.check {
-            record(bench, cell)?;
+            record(bench, given)?;
         }
-        let RivalRun { outcome, times, hiding } = &cell.run;
+        let RivalRun { outcome, times, hiding } = &given.run;
         match args.format {
             Format::Json => {
-                let (engine, collection, times) = (cell.engine, cell.ground.name.as_str(), times.as_ref());
+                let (engine, collection, times) = (given.engine, given.ground.name.as_str(), times.as_ref());
                 let hiding = hiding.as_ref();
                 let line = EngineLine { engine, collection, outcome, times, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
-            Format::Text => writeln!(out, "{}", line(cell, is_same))?,
+            Format::Text => writeln!(out, "{}", line(given, is_same))?,
         }
         out.flush()?;
         Ok(())
     })?;
-    selection.run_context(bench, &program, &step, |cell| {
-        let is_same = args.check.then(|| cell.recorded.as_ref() == Some(&cell.outcome));
+    selection.run_context(bench, &program, &step, |given| {
+        let is_same = args.check.then(|| given.recorded.as_ref() == Some(&given.outcome));
         same &= is_same != Some(false);
         if !args.check {
-            record_context(bench, cell)?;
+            record_context(bench, given)?;
         }
-        let ContextCell { engine, scenario, outcome, .. } = cell;
+        let ContextPerformance { engine, scenario, outcome, .. } = given;
         match args.format {
             Format::Json => {
                 let (scenario, hiding) = (scenario.name.as_str(), &can_hide);
                 let line = ContextLine { engine, scenario, outcome, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
-            Format::Text => writeln!(out, "{}", context_line(cell, is_same))?,
+            Format::Text => writeln!(out, "{}", context_line(given, is_same))?,
         }
         out.flush()?;
         Ok(())
@@ -336,24 +336,24 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
     Ok(if same { Outcome::Ok } else { Outcome::Drift })
 }
 
-/// A cell in a line for a terminal.
-fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
-    let head = format!("{:<20} {:<18}", cell.engine, cell.ground.name);
-    let found = match &cell.run.outcome {
+/// What an engine gave, in a line for a terminal.
+fn line(given: &Performance<'_>, is_same: Option<bool>) -> String {
+    let head = format!("{:<20} {:<18}", given.engine, given.ground.name);
+    let found = match &given.run.outcome {
         Measured::Failed(reason) => reason.clone(),
         Measured::Measured(facts) => {
             let mean = |name: &str| facts.measures.get(name).map_or(0.0, |estimate| estimate.mean);
-            let time = cell.run.times.as_ref().map_or_else(String::new, |times| format!("  {} us", times.p50_us));
+            let time = given.run.times.as_ref().map_or_else(String::new, |times| format!("  {} us", times.p50_us));
             format!("nDCG@10 {}  recall@5 {}{time}", share(mean("nDCG@10")), share(mean("recall@5")))
         }
     };
     format!("{head} {found}{}", beside(is_same))
 }
 
-/// A cell of a context engine in a line for a terminal.
-fn context_line(cell: &ContextCell<'_>, is_same: Option<bool>) -> String {
-    let head = format!("{:<20} {:<20}", cell.engine, cell.scenario.name);
-    let found = match &cell.outcome {
+/// What a context engine gave, in a line for a terminal.
+fn context_line(given: &ContextPerformance<'_>, is_same: Option<bool>) -> String {
+    let head = format!("{:<20} {:<20}", given.engine, given.scenario.name);
+    let found = match &given.outcome {
         Measured::Failed(reason) => reason.clone(),
         Measured::Measured(facts) => {
             let prompt = match &facts.prompt {

@@ -74,7 +74,7 @@ impl Ground {
 
 /// What one engine gave on one collection.
 #[derive(Debug)]
-pub struct Cell<'s> {
+pub struct Performance<'s> {
     /// The engine.
     pub engine: &'s str,
     /// The collection.
@@ -175,7 +175,7 @@ impl<'s> Selection<'s> {
         bench: &Bench,
         program: &Path,
         step: &dyn Fn(&str),
-        mut done: impl FnMut(&Cell<'s>) -> Result<()>,
+        mut done: impl FnMut(&Performance<'s>) -> Result<()>,
     ) -> Result<()> {
         let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
         let place = RivalPlace { root: &root, program, hidden: &hidden };
@@ -187,7 +187,7 @@ impl<'s> Selection<'s> {
                 run.times = run.times.filter(|_| ground.put == Put::Whole);
                 let name = rivals::case(&engine.name, &ground.case);
                 let recorded = recorded(bench, rivals::NAME, ground.file)?.outcome(&name);
-                done(&Cell { engine: &engine.name, ground, run, recorded })?;
+                done(&Performance { engine: &engine.name, ground, run, recorded })?;
             }
         }
         Ok(())
@@ -196,7 +196,7 @@ impl<'s> Selection<'s> {
 
 /// What one context engine gave on one scenario.
 #[derive(Debug)]
-pub struct ContextCell<'s> {
+pub struct ContextPerformance<'s> {
     /// The engine.
     pub engine: &'s str,
     /// The scenario.
@@ -217,7 +217,7 @@ impl<'s> Selection<'s> {
         bench: &Bench,
         program: &Path,
         step: &dyn Fn(&str),
-        mut done: impl FnMut(&ContextCell<'s>) -> Result<()>,
+        mut done: impl FnMut(&ContextPerformance<'s>) -> Result<()>,
     ) -> Result<()> {
         let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
         let place = RivalPlace { root: &root, program, hidden: &hidden };
@@ -227,7 +227,7 @@ impl<'s> Selection<'s> {
                 let outcome = take_part(engine, scenario, &place)?;
                 let name = rivals::case(&engine.name, &scenario.name);
                 let recorded = recorded(bench, context::NAME, context::RIVALS)?.outcome(&name);
-                done(&ContextCell { engine: &engine.name, scenario, outcome, recorded })?;
+                done(&ContextPerformance { engine: &engine.name, scenario, outcome, recorded })?;
             }
         }
         Ok(())
@@ -239,16 +239,16 @@ impl<'s> Selection<'s> {
 ///
 /// # Errors
 /// A damaged results file, or what the file system says.
-pub fn record(bench: &Bench, cell: &Cell<'_>) -> Result<()> {
-    let Ground { file, case, collection, put, .. } = cell.ground;
-    let (name, inputs) = (rivals::case(cell.engine, case), &collection.inputs_sha256);
+pub fn record(bench: &Bench, given: &Performance<'_>) -> Result<()> {
+    let Ground { file, case, collection, put, .. } = given.ground;
+    let (name, inputs) = (rivals::case(given.engine, case), &collection.inputs_sha256);
     let held = hold(bench)?;
-    write(bench, [rivals::NAME, file], name, collection.origin, inputs, cell.run.outcome.clone())?;
-    let written = match (&cell.run.times, &cell.run.outcome) {
+    write(bench, [rivals::NAME, file], name, collection.origin, inputs, given.run.outcome.clone())?;
+    let written = match (&given.run.times, &given.run.outcome) {
         // Measured and not timed: what was timed before still holds.
         (None, Outcome::Measured(_)) => Ok(()),
         _ if *put == Put::LineByLine => Ok(()),
-        (times, _) => tables::write_engine_times(&bench.workspace, [cell.engine, case], times.as_ref()),
+        (times, _) => tables::write_engine_times(&bench.workspace, [given.engine, case], times.as_ref()),
     };
     drop(held);
     written
@@ -258,12 +258,12 @@ pub fn record(bench: &Bench, cell: &Cell<'_>) -> Result<()> {
 ///
 /// # Errors
 /// As there.
-pub fn record_context(bench: &Bench, cell: &ContextCell<'_>) -> Result<()> {
-    let name = rivals::case(cell.engine, &cell.scenario.name);
+pub fn record_context(bench: &Bench, given: &ContextPerformance<'_>) -> Result<()> {
+    let name = rivals::case(given.engine, &given.scenario.name);
     let held = hold(bench)?;
-    let inputs = inputs(cell.scenario, None)?;
+    let inputs = inputs(given.scenario, None)?;
     let written =
-        write(bench, [context::NAME, context::RIVALS], name, cell.scenario.origin, &inputs, cell.outcome.clone());
+        write(bench, [context::NAME, context::RIVALS], name, given.scenario.origin, &inputs, given.outcome.clone());
     drop(held);
     written
 }
