@@ -91,7 +91,7 @@ fn context(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Resu
     let swept = Swept::of(&candidates, &scenarios, &StructureSummarizer, || bar.inc(1));
     bar.finish_and_clear();
     let Swept { configurations, held_out, at_the_edge } = swept.map_err(|message| anyhow!(message))?;
-    let shown: Vec<&sweep::Outcome> = configurations
+    let shown: Vec<&sweep::Row> = configurations
         .iter()
         .enumerate()
         .filter(|(at, one)| args.all || *at == 0 || one.on_front_of_kept || one.on_front_of_fidelity)

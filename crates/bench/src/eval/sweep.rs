@@ -53,7 +53,7 @@ pub struct Swept {
     /// SHA-256 (hex) of the catalog of each collection, by the name of the collection.
     pub catalogs: BTreeMap<String, String>,
     /// Every configuration, the default first.
-    pub configurations: Vec<Outcome>,
+    pub configurations: Vec<Row>,
     /// What choosing is worth; `None` with fewer than two catalogs.
     pub held_out: Option<HeldOut>,
     /// See [`at_the_edge`].
@@ -76,7 +76,7 @@ impl Swept {
         Ok(Self::with(catalogs, configurations, candidates))
     }
 
-    fn with(catalogs: BTreeMap<String, String>, configurations: Vec<Outcome>, candidates: &[Candidate]) -> Self {
+    fn with(catalogs: BTreeMap<String, String>, configurations: Vec<Row>, candidates: &[Candidate]) -> Self {
         let held_out = held_out(&configurations, &catalogs);
         let at_the_edge = at_the_edge(candidates, &configurations);
         Self { catalogs, configurations, held_out, at_the_edge }
@@ -99,7 +99,7 @@ impl Swept {
 /// What one configuration gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct Row {
     /// The name of the candidate.
     pub name: String,
     /// Macro mean of nDCG@10.
@@ -156,7 +156,7 @@ pub fn sweep(
     candidates: &[Candidate],
     collections: &[&Collection],
     progress: impl Fn() + Sync,
-) -> Result<Vec<Outcome>, EvalError> {
+) -> Result<Vec<Row>, EvalError> {
     let run = |candidate: &Candidate| {
         let engine = RouterEngine::new(&candidate.name, candidate.config.clone());
         let on = |collection: &&Collection| {
@@ -171,24 +171,24 @@ pub fn sweep(
     let results = candidates.par_iter().map(run).collect::<Result<Vec<_>, EvalError>>()?;
     let Some(first) = results.first() else { return Ok(Vec::new()) };
     let outcome = |(candidate, own): (&Candidate, &Vec<PerQuery>)| outcome(candidate, own, first, collections);
-    let mut outcomes: Vec<Outcome> = candidates.par_iter().zip(&results).map(outcome).collect();
+    let mut outcomes: Vec<Row> = candidates.par_iter().zip(&results).map(outcome).collect();
     correct(&mut outcomes);
     Ok(outcomes)
 }
 
 /// One measure of one set of cases, over all configurations: what is corrected together.
-type Family = fn(&mut Outcome) -> &mut Compared;
+type Family = fn(&mut Row) -> &mut Compared;
 
 /// Corrects the differences from the first for the number of configurations, each measure by itself: of the macro means, and of
 /// each collection.
-fn correct(outcomes: &mut [Outcome]) {
+fn correct(outcomes: &mut [Row]) {
     let families: [Family; 2] = [|one| &mut one.ndcg_against_first, |one| &mut one.recall_against_first];
     for family in families {
         correct_against_first(outcomes.iter_mut().map(family).collect());
     }
     let places = outcomes.first().map_or(0, |first| first.collections.len());
     for place in 0..places {
-        let on = |outcomes: &mut [Outcome], of: fn(&mut OnCollection) -> &mut Compared| {
+        let on = |outcomes: &mut [Row], of: fn(&mut OnCollection) -> &mut Compared| {
             correct_against_first(
                 outcomes.iter_mut().filter_map(|one| one.collections.get_mut(place)).map(of).collect(),
             );
@@ -198,7 +198,7 @@ fn correct(outcomes: &mut [Outcome]) {
     }
 }
 
-fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collections: &[&Collection]) -> Outcome {
+fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collections: &[&Collection]) -> Row {
     const FIRST: &str = "first";
     let pairs = |of: fn(&PerQuery) -> &Vec<f64>| -> Vec<Vec<(f64, f64)>> {
         let of_one = |(own, first)| of(own).iter().copied().zip(of(first).iter().copied()).collect();
@@ -213,7 +213,7 @@ fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collecti
         recall_against_first: Compared::alone(paired(FIRST, &recall[at])),
     };
     let collections: Vec<OnCollection> = (0..collections.len()).map(on).collect();
-    Outcome {
+    Row {
         name: candidate.name.clone(),
         ndcg_at_10: round6(mean(collections.iter().map(|one| one.ndcg_at_10))),
         recall_at_5: round6(mean(collections.iter().map(|one| one.recall_at_5))),
@@ -227,7 +227,7 @@ fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collecti
 /// and what these choices give where they were not made. `catalogs` has the digest of each collection's catalog. `None` with
 /// fewer than two catalogs.
 #[must_use]
-pub fn held_out(outcomes: &[Outcome], catalogs: &BTreeMap<String, String>) -> Option<HeldOut> {
+pub fn held_out(outcomes: &[Row], catalogs: &BTreeMap<String, String>) -> Option<HeldOut> {
     let places = &outcomes.first()?.collections;
     let of = |at: usize| catalogs.get(&places[at].name);
     let distinct: BTreeSet<Option<&String>> = (0..places.len()).map(of).collect();
@@ -237,7 +237,7 @@ pub fn held_out(outcomes: &[Outcome], catalogs: &BTreeMap<String, String>) -> Op
     let (mut ndcg, mut recall, mut chosen) = (Vec::new(), Vec::new(), BTreeMap::new());
     for catalog in distinct {
         let (seen, unseen): (Vec<usize>, Vec<usize>) = (0..places.len()).partition(|&at| of(at) != catalog);
-        let value = |outcome: &Outcome| mean(seen.iter().map(|&at| outcome.collections[at].ndcg_at_10));
+        let value = |outcome: &Row| mean(seen.iter().map(|&at| outcome.collections[at].ndcg_at_10));
         let best = outcomes.iter().reduce(|best, one| if value(one) > value(best) { one } else { best })?;
         ndcg.extend(unseen.iter().map(|&at| best.collections[at].ndcg_at_10));
         recall.extend(unseen.iter().map(|&at| best.collections[at].recall_at_5));
@@ -250,7 +250,7 @@ pub fn held_out(outcomes: &[Outcome], catalogs: &BTreeMap<String, String>) -> Op
 /// configuration may go further: the grid does not show where their best is. `outcomes` are those of `candidates`, of which the
 /// first is the default.
 #[must_use]
-pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
+pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Row]) -> Vec<(String, f64)> {
     let Some(first) = outcomes.first() else { return Vec::new() };
     let mut tried: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for (candidate, outcome) in candidates.iter().zip(outcomes) {
@@ -518,7 +518,7 @@ mod tests {
             let nothing = Compared::alone(paired("first", &[]));
             let (ndcg_against_first, recall_against_first) = (nothing.clone(), nothing);
             let (name, collections) = (String::new(), Vec::new());
-            Outcome { name, ndcg_at_10: ndcg, recall_at_5: 0.0, ndcg_against_first, recall_against_first, collections }
+            Row { name, ndcg_at_10: ndcg, recall_at_5: 0.0, ndcg_against_first, recall_against_first, collections }
         };
         let default = RoutingConfig::default();
         let of = |parameter: &str, value: f64| varied(parameter, value, 1.0, default.clone());
@@ -527,7 +527,7 @@ mod tests {
         candidates.extend([of("k3", 2.0), of("k3", 3.0), of("name x", 0.0), of("spelling", 0.5), of("tags x", 0.5)]);
         // The default has .5 and 1.0 of each: k1 is best in the middle, semantic at the top, k3 as good in the middle as at the
         // top. No weight is below 0, no spelling above 1; tags may have less than they were given.
-        let outcomes: Vec<Outcome> = [0.5, 0.4, 0.3, 0.4, 0.6, 0.7, 0.7, 0.6, 0.4, 0.6].map(found).into();
+        let outcomes: Vec<Row> = [0.5, 0.4, 0.3, 0.4, 0.6, 0.7, 0.7, 0.6, 0.4, 0.6].map(found).into();
         let named = [("semantic".to_owned(), 2.0), ("tags x".to_owned(), 0.5)];
         assert_eq!(at_the_edge(&candidates, &outcomes), named);
         assert_eq!(at_the_edge(&candidates, &[]), []);

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::number::{could_be_seen, count, difference, share, standing};
 use super::table::Table;
-use crate::eval::context::sweep::Outcome;
+use crate::eval::context::sweep::Row;
 use crate::eval::decision::{Decision, MARGIN};
 use crate::eval::record::{Compared, Paired};
-use crate::eval::sweep::Outcome as Routed;
+use crate::eval::sweep::Row as Routed;
 
 /// A paired difference with what it says.
 #[must_use]
@@ -36,7 +36,7 @@ pub fn routing_sweep(outcomes: &[Routed], collections: bool) -> String {
 
 /// What `bench sweep` prints: one row per configuration.
 #[must_use]
-pub fn sweep(outcomes: &[&Outcome]) -> String {
+pub fn sweep(outcomes: &[&Row]) -> String {
     let titles = [
         "configuration",
         "tokens",
@@ -67,7 +67,7 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
 /// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then what `verdict` says of
 /// what is kept.
 #[must_use]
-pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
+pub fn side_by_side_trials(outcomes: &[Row], verdict: &Decision) -> String {
     let [first, second] = outcomes else { return String::new() };
     let mut table = Table::new(["scenario", "tokens A", "tokens B", "kept A", "kept B", "verdict"]).words(&["verdict"]);
     for (left, right) in first.trials.iter().zip(&second.trials) {

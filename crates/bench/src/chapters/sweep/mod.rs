@@ -201,7 +201,7 @@ fn of_routing(bench: &Bench) -> Result<routing::Swept, String> {
 /// What must hold in a grid of the context engine.
 fn check_context(swept: &context::Swept, broken: &mut Broken) {
     let grid = context::grid();
-    let names = |one: &context::Outcome| one.trials.iter().map(|trial| trial.scenario.clone()).collect::<Vec<_>>();
+    let names = |one: &context::Row| one.trials.iter().map(|trial| trial.scenario.clone()).collect::<Vec<_>>();
     let Some(first) = swept.configurations.first() else {
         return broken.unless(false, "it has no configuration");
     };
@@ -227,7 +227,7 @@ fn check_context(swept: &context::Swept, broken: &mut Broken) {
 /// What must hold in a grid of the router.
 fn check_routing(swept: &routing::Swept, broken: &mut Broken) {
     let grid = routing::grid();
-    let names = |one: &routing::Outcome| one.collections.iter().map(|on| on.name.clone()).collect::<Vec<_>>();
+    let names = |one: &routing::Row| one.collections.iter().map(|on| on.name.clone()).collect::<Vec<_>>();
     let Some(first) = swept.configurations.first() else {
         return broken.unless(false, "it has no configuration");
     };

@@ -38,7 +38,7 @@ pub struct Candidate {
 #[serde(deny_unknown_fields)]
 pub struct Swept {
     /// Every configuration, the default first.
-    pub configurations: Vec<Outcome>,
+    pub configurations: Vec<Row>,
     /// What choosing is worth; `None` with fewer than two scenarios.
     pub held_out: Option<HeldOut>,
     /// See [`at_the_edge`].
@@ -59,7 +59,7 @@ impl Swept {
         Ok(Self::with(sweep(candidates, scenarios, summarizer, step)?, candidates))
     }
 
-    fn with(configurations: Vec<Outcome>, candidates: &[Candidate]) -> Self {
+    fn with(configurations: Vec<Row>, candidates: &[Candidate]) -> Self {
         let held_out = held_out(&configurations);
         let at_the_edge = at_the_edge(candidates, &configurations);
         Self { configurations, held_out, at_the_edge }
@@ -109,7 +109,7 @@ pub struct Trial {
 /// A configuration measured on all scenarios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct Row {
     /// The name of the candidate.
     pub name: String,
     /// Tokens of all prompts.
@@ -308,7 +308,7 @@ fn shown(values: &[impl ToString]) -> Vec<String> {
 /// The numbers of the grid whose best value by what is kept is the smallest or the largest that was tried, with that value, where
 /// a configuration may go further, the others being those of the first candidate, the default.
 #[must_use]
-pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
+pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Row]) -> Vec<(String, f64)> {
     let Some(first) = candidates.first() else { return Vec::new() };
     let mut tried: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for (at, (parameter, _)) in first.numbers.iter().enumerate() {
@@ -337,14 +337,14 @@ pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(Strin
 /// For each scenario the candidate that keeps most on the others (of equals the one with fewer tokens, then the first), and
 /// what these choices give where they were not made. `None` with fewer than two scenarios.
 #[must_use]
-pub fn held_out(outcomes: &[Outcome]) -> Option<HeldOut> {
+pub fn held_out(outcomes: &[Row]) -> Option<HeldOut> {
     let scenarios = outcomes.first()?.trials.len();
     if scenarios < 2 {
         return None;
     }
     let (mut kept, mut tokens, mut chosen) = (Vec::new(), 0, BTreeMap::new());
     for unseen in 0..scenarios {
-        let seen = |outcome: &Outcome| {
+        let seen = |outcome: &Row| {
             let trials = outcome.trials.iter().enumerate().filter(|(at, _)| *at != unseen).map(|(_, trial)| trial);
             let kept = round6(mean(trials.clone().map(|trial| trial.kept)));
             (kept, std::cmp::Reverse(trials.map(|trial| trial.tokens).sum::<usize>()))
@@ -360,7 +360,7 @@ pub fn held_out(outcomes: &[Outcome]) -> Option<HeldOut> {
 
 /// Whether the second configuration keeps less or more than the first, over scenarios.
 #[must_use]
-pub fn verdict(first: &Outcome, second: &Outcome) -> Decision {
+pub fn verdict(first: &Row, second: &Row) -> Decision {
     let pairs = first.trials.iter().zip(&second.trials).map(|(base, head)| (base.kept, head.kept));
     decide(&[Pair::single(pairs)], MARGIN)
 }
@@ -375,7 +375,7 @@ pub fn sweep(
     scenarios: &[(&Scenario, Conversation)],
     summarizer: &dyn Summarizer,
     step: impl Fn() + Sync,
-) -> Result<Vec<Outcome>, String> {
+) -> Result<Vec<Row>, String> {
     let mut caps: Vec<usize> = candidates.iter().map(|candidate| candidate.config.firewall.summary_tokens).collect();
     caps.sort_unstable();
     caps.dedup();
@@ -396,7 +396,7 @@ pub fn sweep(
     let trials = candidates.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
     let Some(first) = trials.first().cloned() else { return Ok(Vec::new()) };
     let name = candidates.first().map_or("", |candidate| candidate.name.as_str());
-    let mut outcomes: Vec<Outcome> =
+    let mut outcomes: Vec<Row> =
         candidates.par_iter().zip(trials).map(|(candidate, trials)| outcome(candidate, trials, name, &first)).collect();
     conclude(&mut outcomes);
     Ok(outcomes)
@@ -404,7 +404,7 @@ pub fn sweep(
 
 /// What is said of the configurations together: the fronts, and their differences from the first corrected for their number, each
 /// of the two measures by itself.
-fn conclude(outcomes: &mut [Outcome]) {
+fn conclude(outcomes: &mut [Row]) {
     mark_fronts(outcomes);
     correct_against_first(outcomes.iter_mut().map(|one| &mut one.kept_against_first).collect());
     correct_against_first(outcomes.iter_mut().map(|one| &mut one.fidelity_against_first).collect());
@@ -445,13 +445,13 @@ fn fidelity_by_cap<'s>(
     shares
 }
 
-fn outcome(candidate: &Candidate, trials: Vec<Trial>, first_name: &str, first: &[Trial]) -> Outcome {
+fn outcome(candidate: &Candidate, trials: Vec<Trial>, first_name: &str, first: &[Trial]) -> Row {
     let pairs = |of: &dyn Fn(&Trial) -> Vec<f64>| -> Vec<(f64, f64)> {
         trials.iter().zip(first).flat_map(|(own, other)| of(own).into_iter().zip(of(other))).collect()
     };
     let kept = pairs(&|trial| vec![trial.kept]);
     let fidelity = pairs(&|trial| trial.fidelity.clone());
-    Outcome {
+    Row {
         name: candidate.name.clone(),
         tokens: trials.iter().map(|trial| trial.tokens).sum(),
         kept: round6(mean(kept.iter().map(|pair| pair.0))),
@@ -464,7 +464,7 @@ fn outcome(candidate: &Candidate, trials: Vec<Trial>, first_name: &str, first: &
     }
 }
 
-fn mark_fronts(outcomes: &mut [Outcome]) {
+fn mark_fronts(outcomes: &mut [Row]) {
     let kept: Vec<(usize, f64)> = outcomes.iter().map(|one| (one.tokens, one.kept)).collect();
     let fidelity: Vec<(usize, f64)> = outcomes.iter().map(|one| (one.tokens, one.fidelity)).collect();
     for (at, one) in outcomes.iter_mut().enumerate() {
@@ -529,7 +529,7 @@ mod tests {
         // Eight scenarios that all lose: one chance in 128, of two comparisons enough and of twenty too little.
         let first = kept("a", &[1.0; 8], 10);
         let words = |others: usize| {
-            let mut outcomes: Vec<Outcome> = vec![first.clone()];
+            let mut outcomes: Vec<Row> = vec![first.clone()];
             outcomes.push(against("worse", &[0.5; 8], &first));
             outcomes.extend((1..others).map(|_| against("same", &[1.0; 8], &first)));
             conclude(&mut outcomes);
@@ -541,14 +541,14 @@ mod tests {
     }
 
     /// An outcome that keeps these shares where `first` keeps its own.
-    fn against(name: &str, shares: &[f64], first: &Outcome) -> Outcome {
+    fn against(name: &str, shares: &[f64], first: &Row) -> Row {
         let own = kept(name, shares, 10);
         let candidate = Candidate { name: name.to_owned(), config: ContextConfig::default(), numbers: Vec::new() };
         outcome(&candidate, own.trials, &first.name, &first.trials)
     }
 
     /// An outcome that keeps these shares of its scenarios.
-    fn kept(name: &str, shares: &[f64], tokens: usize) -> Outcome {
+    fn kept(name: &str, shares: &[f64], tokens: usize) -> Row {
         let trial =
             |(at, kept): (usize, &f64)| Trial { scenario: format!("s{at}"), tokens, kept: *kept, fidelity: Vec::new() };
         let candidate = Candidate { name: name.to_owned(), config: ContextConfig::default(), numbers: Vec::new() };
@@ -570,13 +570,13 @@ mod tests {
         let candidates = grid();
         let is_long = |candidate: &Candidate| candidate.config.firewall.summary_tokens == 600;
         let share = |candidate: &Candidate| if is_long(candidate) { 0.9 } else { 0.5 };
-        let outcomes: Vec<Outcome> =
+        let outcomes: Vec<Row> =
             candidates.iter().map(|candidate| kept(&candidate.name, &[share(candidate)], 10)).collect();
         assert_eq!(at_the_edge(&candidates, &outcomes), [("summary".to_owned(), 600.0)]);
         // Nothing is shorter than the shortest summary that a configuration may have.
         let candidates = grid_of(&["summary=16".parse().unwrap()]).unwrap();
         let share = |candidate: &Candidate| if candidate.config.firewall.summary_tokens == 16 { 0.9 } else { 0.5 };
-        let outcomes: Vec<Outcome> =
+        let outcomes: Vec<Row> =
             candidates.iter().map(|candidate| kept(&candidate.name, &[share(candidate)], 10)).collect();
         assert_eq!(at_the_edge(&candidates, &outcomes), []);
     }
