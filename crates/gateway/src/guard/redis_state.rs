@@ -59,6 +59,8 @@ for i = 1, wants do
   end
   if ahead > 0 then redis.call('PEXPIRE', calls, 2 * minute) end
   local total = tonumber(redis.call('HGET', KEYS[2], ARGV[at + 1]) or '0')
+  local last = redis.call('ZSCORE', KEYS[1], ARGV[at + 1])
+  if last and tonumber(last) < now - idle then total = 0 end
   if inAll > 0 and total >= inAll then return {'over', i, -1} end
   if perMinute > 0 then
     local behind = redis.call('LLEN', calls) - perMinute

@@ -164,8 +164,8 @@ impl Quotas for SqliteState {
                     .query_map(params![subject, scope], |row| row.get(0).map(time))?
                     .collect::<rusqlite::Result<_>>()?;
                 let total: Option<i64> = transaction
-                    .prepare_cached("SELECT total FROM totals WHERE subject = ?1 AND scope = ?2")?
-                    .query_row(params![subject, scope], |row| row.get(0))
+                    .prepare_cached("SELECT total FROM totals WHERE subject = ?1 AND scope = ?2 AND last >= ?3")?
+                    .query_row(params![subject, scope, millis(now) - millis(IDLE)], |row| row.get(0))
                     .optional()?;
                 let total = total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0);
                 if let Err(exceeded) = judge(want, &recent, total, now) {

@@ -280,6 +280,13 @@ struct Calls {
     last: Duration,
 }
 
+impl Calls {
+    /// Whether the last of them was so long ago that none counts any more.
+    fn is_forgotten(&self, now: Duration) -> bool {
+        self.last + IDLE < now
+    }
+}
+
 #[derive(Debug, Default)]
 struct Remembered {
     until: HashMap<String, Duration>,
@@ -327,6 +334,9 @@ impl Quotas for MemoryState {
         for want in wants {
             let key = (want.subject.clone(), want.scope.clone());
             let Some(known) = calls.get_mut(&key) else { continue };
+            if known.is_forgotten(now) {
+                *known = Calls::default();
+            }
             known.recent.iter_mut().for_each(|at| *at = (*at).min(now));
             while known.recent.front().is_some_and(|at| *at + MINUTE <= now) {
                 known.recent.pop_front();
@@ -339,7 +349,7 @@ impl Quotas for MemoryState {
             return Ok(Ok(()));
         }
         if calls.len() + wants.len() > MOST_SUBJECTS {
-            calls.retain(|_, calls| calls.last + IDLE > now);
+            calls.retain(|_, calls| !calls.is_forgotten(now));
             if calls.len() + wants.len() > MOST_SUBJECTS {
                 return Ok(Err(crowded()));
             }
@@ -566,12 +576,14 @@ mod tests {
         assert_eq!(state.take(&[odd.clone(), odd.clone()], at(100), Take::Use).unwrap(), Ok(()));
         assert!(state.take(std::slice::from_ref(&odd), at(100), Take::Look).unwrap().is_err());
         assert_eq!(state.take(&[], at(100), Take::Use).unwrap(), Ok(()));
-        // What a caller may do in all is forgotten a day after its last call.
+        // What a caller may do in all is forgotten a day after its last call, whether others call meanwhile or not; a
+        // call that is refused is none.
         let one = want("day", "x", 0, 1);
-        assert_eq!(state.take(std::slice::from_ref(&one), at(1000), Take::Use).unwrap(), Ok(()));
-        assert!(state.take(std::slice::from_ref(&one), at(2000), Take::Use).unwrap().is_err());
+        let take = |time, how| state.take(std::slice::from_ref(&one), time, how).unwrap().is_ok();
         let next = at(1000) + IDLE + at(1);
-        assert_eq!(state.take(&[want("another", "x", 0, 1)], next, Take::Use).unwrap(), Ok(()));
+        let asked = [(at(1000), Take::Use), (at(2000), Take::Use), (at(1000) + IDLE, Take::Use), (next, Take::Look)];
+        assert_eq!(asked.map(|(time, how)| take(time, how)), [true, false, false, true]);
+        assert!(take(next, Take::Use) && !take(next, Take::Use), "it is counted from the beginning again");
     }
 
     fn pins_side_by_side(state: &dyn State) {
