@@ -3,6 +3,7 @@
 //! As in the stores, every change is one immediate transaction on a write-ahead log that is synchronised at every
 //! commit. Calls wait for others at most a few seconds: a gateway that cannot count refuses.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -183,23 +184,18 @@ impl Quotas for SqliteState {
 fn count(transaction: &Transaction<'_>, wants: &[Want], now: Duration) -> rusqlite::Result<Result<(), Exceeded>> {
     transaction.prepare_cached("DELETE FROM totals WHERE last < ?1")?.execute([millis(now) - millis(IDLE)])?;
     transaction.prepare_cached("DELETE FROM calls WHERE at < ?1")?.execute([millis(now) - millis(IDLE)])?;
+    // Before anything is written: what is refused is not undone.
+    if !has_room(transaction, wants)? {
+        return Ok(Err(crowded()));
+    }
     for want in wants {
         let Want { subject, scope, quota } = want;
-        let known = transaction
-            .prepare_cached("UPDATE totals SET total = total + 1, last = ?3 WHERE subject = ?1 AND scope = ?2")?
+        transaction
+            .prepare_cached(
+                "INSERT INTO totals VALUES (?1, ?2, 1, ?3)
+                 ON CONFLICT (subject, scope) DO UPDATE SET total = total + 1, last = ?3",
+            )?
             .execute(params![subject, scope, millis(now)])?;
-        if known == 0 {
-            let subjects: i64 =
-                transaction.prepare_cached("SELECT count(*) FROM totals")?.query_row([], |row| row.get(0))?;
-            if usize::try_from(subjects).is_ok_and(|subjects| subjects >= MOST_SUBJECTS) {
-                return Ok(Err(crowded()));
-            }
-            transaction.prepare_cached("INSERT INTO totals VALUES (?1, ?2, 1, ?3)")?.execute(params![
-                subject,
-                scope,
-                millis(now)
-            ])?;
-        }
         if quota.max_calls_per_minute.is_some() {
             transaction.prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3)")?.execute(params![
                 subject,
@@ -209,6 +205,22 @@ fn count(transaction: &Transaction<'_>, wants: &[Want], now: Duration) -> rusqli
         }
     }
     Ok(Ok(()))
+}
+
+/// Whether those of these subjects that are not known yet can be counted too.
+fn has_room(transaction: &Transaction<'_>, wants: &[Want]) -> rusqlite::Result<bool> {
+    let mut fresh = BTreeSet::new();
+    for Want { subject, scope, .. } in wants {
+        let known = "SELECT 1 FROM totals WHERE subject = ?1 AND scope = ?2";
+        if !transaction.prepare_cached(known)?.exists(params![subject, scope])? {
+            fresh.insert((subject, scope));
+        }
+    }
+    if fresh.is_empty() {
+        return Ok(true);
+    }
+    let known: i64 = transaction.prepare_cached("SELECT count(*) FROM totals")?.query_row([], |row| row.get(0))?;
+    Ok(usize::try_from(known).is_ok_and(|known| known + fresh.len() <= MOST_SUBJECTS))
 }
 
 impl Nonces for SqliteState {

@@ -5,7 +5,7 @@
 //! share sessions too. What the last two acknowledged outlives a restart. Every structure is bounded: what is full refuses
 //! or evicts, and never forgets what safety rests on. The time is always given by the caller.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 /// How long calls of a caller are remembered after its last.
 pub(super) const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Subjects with their scopes that quotas are kept for, at most.
-pub(super) const MOST_SUBJECTS: usize = 100_000;
+/// Subjects with their scopes that quotas are kept for, at most. Tests fill them up.
+pub(super) const MOST_SUBJECTS: usize = if cfg!(test) { 1_000 } else { 100_000 };
 
 /// A call that a quota is asked for.
 #[derive(Debug, Clone)]
@@ -331,9 +331,9 @@ pub struct MemoryState {
 impl Quotas for MemoryState {
     fn take(&self, wants: &[Want], now: Duration, take: Take) -> Result<Result<(), Exceeded>, StoreError> {
         let mut calls = lock(&self.calls);
-        for want in wants {
-            let key = (want.subject.clone(), want.scope.clone());
-            let Some(known) = calls.get_mut(&key) else { continue };
+        let keys: Vec<_> = wants.iter().map(|want| (want.subject.clone(), want.scope.clone())).collect();
+        for (want, key) in wants.iter().zip(&keys) {
+            let Some(known) = calls.get_mut(key) else { continue };
             if known.is_forgotten(now) {
                 *known = Calls::default();
             }
@@ -348,14 +348,18 @@ impl Quotas for MemoryState {
         if take == Take::Look {
             return Ok(Ok(()));
         }
-        if calls.len() + wants.len() > MOST_SUBJECTS {
+        let is_full = |calls: &HashMap<(String, String), Calls>| {
+            let fresh: HashSet<_> = keys.iter().filter(|key| !calls.contains_key(*key)).collect();
+            calls.len() + fresh.len() > MOST_SUBJECTS
+        };
+        if is_full(&calls) {
             calls.retain(|_, calls| !calls.is_forgotten(now));
-            if calls.len() + wants.len() > MOST_SUBJECTS {
+            if is_full(&calls) {
                 return Ok(Err(crowded()));
             }
         }
-        for want in wants {
-            let known = calls.entry((want.subject.clone(), want.scope.clone())).or_default();
+        for (want, key) in wants.iter().zip(keys) {
+            let known = calls.entry(key).or_default();
             known.total += 1;
             known.last = now;
             if want.quota.max_calls_per_minute.is_some() {
@@ -586,6 +590,21 @@ mod tests {
         assert!(take(next, Take::Use) && !take(next, Take::Use), "it is counted from the beginning again");
     }
 
+    fn crowds(state: &dyn State) {
+        let one = |number: usize| want(&number.to_string(), "x", 0, 2);
+        let take = |wants: &[Want], seconds| state.take(wants, at(seconds), Take::Use).unwrap();
+        let most: Vec<Want> = (0..MOST_SUBJECTS).map(one).collect();
+        assert_eq!(take(&most, 1000), Ok(()));
+        // Who is known may call on. Of what is refused since one of it has no room, nothing is counted.
+        assert_eq!(take(&[one(1), one(MOST_SUBJECTS)], 1001), Err(crowded()));
+        assert_eq!(take(&[one(1), one(2)], 1001), Ok(()));
+        assert_eq!(take(&[one(1)], 1002), Err(Exceeded { scope: "x".to_owned(), retry_after: None }));
+        // Two of one that is not known take one place, which those have left that have called long ago.
+        let later = 1001 + IDLE.as_secs();
+        assert_eq!(take(&[one(MOST_SUBJECTS), one(MOST_SUBJECTS)], later), Ok(()));
+        assert!(take(&[one(MOST_SUBJECTS)], later).is_err());
+    }
+
     fn pins_side_by_side(state: &dyn State) {
         std::thread::scope(|scope| {
             for server in ["a", "b", "c"] {
@@ -606,7 +625,7 @@ mod tests {
     fn every_backend_keeps_the_rules() {
         let folder = tempfile::tempdir().unwrap();
         for (name, open) in backends(folder.path()) {
-            let rules = [quotas, nonces, results, pins, subjects, pins_side_by_side];
+            let rules = [quotas, nonces, results, pins, subjects, crowds, pins_side_by_side];
             for (number, rule) in rules.into_iter().enumerate() {
                 println!("{name}: rule {number}");
                 rule(&*open(&number.to_string()));
