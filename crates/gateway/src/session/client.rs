@@ -373,6 +373,7 @@ impl Caller {
         let id = self.session.number();
         let (sender, answer) = oneshot::channel();
         lock(&self.session.asked).insert(id, sender);
+        let _asked = Asked(&self.session, id);
         let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
         let post = self.session.post.get();
         if let Some(post) = post {
@@ -384,12 +385,19 @@ impl Caller {
                 answer = elsewhere(post, &self.session.id, id) => answer,
             }
         };
-        let outcome = match self.out.send(message::request(&Raw::of(&id), method, params)).await {
+        match self.out.send(message::request(&Raw::of(&id), method, params)).await {
             Ok(()) => tokio::time::timeout(ASKING, answer).await.unwrap_or_else(|_| Err(gone())),
             Err(_) => Err(gone()),
-        };
-        lock(&self.session.asked).remove(&id);
-        outcome
+        }
+    }
+}
+
+/// A question of the gateway, which is waited for until this is dropped: the call that it belongs to may be taken back.
+struct Asked<'s>(&'s Session, u64);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.asked).remove(&self.1);
     }
 }
 
@@ -400,6 +408,40 @@ async fn elsewhere(post: Option<&Arc<dyn Post>>, session: &str, number: u64) -> 
         tokio::time::sleep(LOOK).await;
         if let Some(outcome) = post.fetch(session, number).await {
             return outcome;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::Message;
+
+    #[tokio::test]
+    async fn a_question_is_waited_for_no_longer_than_whoever_asks_waits() {
+        let (out, mut messages) = mpsc::channel(8);
+        let caller = Caller::new(Session::new("s"), ClientInfo::default(), out);
+        let session = caller.session();
+        for is_answered in [true, false] {
+            let asked = async {
+                let Message::Request { id, .. } = Message::parse(messages.recv().await.unwrap()).unwrap() else {
+                    panic!()
+                };
+                assert!(session.awaits(&id));
+                if is_answered {
+                    session.answered(&id, Ok(Raw::of(&1)));
+                    std::future::pending::<()>().await;
+                }
+                id
+            };
+            let id = tokio::select! {
+                answer = caller.ask("roots/list", None) => {
+                    assert!(is_answered && answer.is_ok());
+                    None
+                }
+                id = asked => Some(id),
+            };
+            assert!(id.is_none_or(|id| !session.awaits(&id)) && lock(&session.asked).is_empty());
         }
     }
 }
