@@ -11,6 +11,7 @@
 //! anew for each ticket: where the server has lost it, it has lost too what was used, and nothing made before is taken.
 //! Other replicas have keys of their own: a call that is answered at another replica is asked about again there.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,6 @@ use super::sign::{Key, unhex, unique};
 use crate::common::error::GatewayError;
 use crate::common::sanitize::SanitizeConfig;
 use crate::protocol::message::{Members, Raw};
-use crate::session::client::Caller;
 use crate::session::context::CallContext;
 use contextweaver_context::store::redact;
 use contextweaver_core::catalog::SelectableItem;
@@ -151,8 +151,16 @@ impl Approvals {
         &self.desk
     }
 
-    /// Waits for the answer of the operator.
-    async fn at_desk(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<bool, GatewayError> {
+    /// The answer of the operator.
+    ///
+    /// # Errors
+    /// None comes.
+    async fn at_desk(
+        &self,
+        call: &GuardedCall<'_>,
+        item: &SelectableItem,
+        reason: &str,
+    ) -> Result<Answer, GatewayError> {
         let session = call.caller.session();
         let case = Case {
             id: 0,
@@ -166,28 +174,18 @@ impl Approvals {
             return Err(unapproved(item, reason, "the operator has too much to answer, or answers nothing now"));
         };
         let answered = tokio::time::timeout(LASTS, laid.answered()).await;
-        answered.map_err(|_| unapproved(item, reason, "the operator did not answer in time"))
+        let approved = answered.map_err(|_| unapproved(item, reason, "the operator did not answer in time"))?;
+        call.note_approver(OPERATOR);
+        Ok(if approved { Ok(()) } else { Err(unapproved(item, reason, "the operator declined it")) })
     }
 
     /// Asks the person at the client, the operator, or both; who answers first, answers.
-    async fn asked(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<(), GatewayError> {
-        let operator = async {
-            let approved = self.at_desk(call, item, reason).await?;
-            call.note_approver(OPERATOR);
-            if approved { Ok(()) } else { Err(unapproved(item, reason, "the operator declined it")) }
-        };
-        let client = async {
-            let answer = ask(call.caller, question(item, argument_lines(call), reason), item, reason).await;
-            call.note_approver(CLIENT);
-            answer
-        };
+    async fn asked(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Answer {
+        let (client, operator) = (ask(call, item, reason), self.at_desk(call, item, reason));
         match (self.desk.has_room(), call.caller.can_fill_forms() && !call.caller.is_modern()) {
-            (false, _) => client.await,
-            (true, false) => operator.await,
-            (true, true) => tokio::select! {
-                answer = client => answer,
-                answer = operator => answer,
-            },
+            (false, _) => client.await?,
+            (true, false) => operator.await?,
+            (true, true) => first(client, operator).await?,
         }
     }
 
@@ -310,23 +308,43 @@ const MOST_SHOWN: usize = 20;
 /// Characters of a name or value that a person is shown, at most.
 const LONGEST_SHOWN: usize = 80;
 
-/// Asks the person at the client; anything but a plain yes is a no.
-async fn ask(caller: &Caller, question: Value, item: &SelectableItem, reason: &str) -> Result<(), GatewayError> {
-    match caller.ask("elicitation/create", Some(&Raw::of(&question))).await {
-        Ok(answer) => judge(item, reason, &answer),
-        Err(error) => Err(unapproved(item, reason, &format!("nobody approved it ({})", error.message))),
+/// What a person has answered: the call is approved, or it is refused so.
+type Answer = Result<(), GatewayError>;
+
+/// The answer of the person at the client; anything but a plain yes is a no.
+///
+/// # Errors
+/// None comes: the client fails, or is gone.
+async fn ask(call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<Answer, GatewayError> {
+    let question = Raw::of(&question(item, argument_lines(call), reason));
+    let answer = call.caller.ask("elicitation/create", Some(&question)).await;
+    let answer =
+        answer.map_err(|error| unapproved(item, reason, &format!("nobody approved it ({})", error.message)))?;
+    call.note_approver(CLIENT);
+    Ok(judge(item, reason, &answer))
+}
+
+/// The first answer of two; one of whom none comes leaves it to the other.
+async fn first(
+    one: impl Future<Output = Result<Answer, GatewayError>>,
+    other: impl Future<Output = Result<Answer, GatewayError>>,
+) -> Result<Answer, GatewayError> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    tokio::select! {
+        answer = &mut one => if answer.is_ok() { answer } else { other.await },
+        answer = &mut other => if answer.is_ok() { answer } else { one.await },
     }
 }
 
 /// Reads the answer of the person; anything but a plain yes is a no.
-fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Result<(), GatewayError> {
+fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Answer {
     #[derive(Deserialize)]
-    struct Answer {
+    struct Elicited {
         action: String,
         #[serde(default)]
         content: Value,
     }
-    let answer: Answer =
+    let answer: Elicited =
         answer.read().map_err(|error| unapproved(item, reason, &format!("nobody approved it ({error})")))?;
     match (answer.action.as_str(), answer.content.get("approve")) {
         ("accept", Some(Value::Bool(true))) => Ok(()),
@@ -392,7 +410,7 @@ mod tests {
     use crate::protocol::client_info::ClientInfo;
     use crate::protocol::message::{Message, RpcError};
     use crate::protocol::versions::MODERN_VERSION;
-    use crate::session::client::Session;
+    use crate::session::client::{Caller, Session};
     use crate::surface::meta_tools::MetaTool;
 
     const NOW: Duration = Duration::from_secs(1_700_000_000);
@@ -521,16 +539,23 @@ mod tests {
                 assert_eq!(method, "elicitation/create");
                 session.answered(&id, answer.map(|answer| Raw::of(&answer)));
             });
-            let result = ask(&caller, json!({}), &tool("fs:write"), "it writes").await;
+            let (result, approver) = asked_at(&caller).await;
             client.await.unwrap();
             assert_eq!(result.is_ok(), expected, "{shown}");
             assert!(result.is_ok() || result.unwrap_err().code == Code::ApprovalRequired);
+            // Who only failed has not decided.
+            assert_eq!(approver.as_deref(), (!shown.starts_with("Err")).then_some(CLIENT), "{shown}");
         }
         let (caller, messages) = caller(json!({"elicitation": {}}), "2025-11-25");
         drop(messages);
-        assert!(
-            ask(&caller, json!({}), &tool("fs:write"), "").await.is_err(),
-            "a client that is gone approves nothing"
-        );
+        let (result, approver) = asked_at(&caller).await;
+        assert!(result.is_err() && approver.is_none(), "a client that is gone approves nothing");
+    }
+
+    /// What the person at a client answers, and who is noted for it.
+    async fn asked_at(caller: &Caller) -> (Answer, Option<String>) {
+        let call = GuardedCall::new(Route::Tool, MetaTool::Execute, caller, CallContext::default());
+        let answer = ask(&call, &tool("fs:write"), "it writes").await;
+        (answer.and_then(|answer| answer), call.context.trace.account().approver)
     }
 }

@@ -68,7 +68,8 @@ fn every_decision_is_in_the_log_and_nothing_of_what_calls_carry() {
         scene.call(&scene.client(Mute), "tool_browse", json!({"query": "SECRET words"})).await;
         scene.execute(&scene.client(Mute), "delete", json!({"word": "SECRET"})).await;
         scene.execute(&scene.client(Yes), "price", secret.clone()).await;
-        scene.execute(&scene.client(No), "price", secret).await;
+        scene.execute(&scene.client(No), "price", secret.clone()).await;
+        scene.execute(&scene.gone("Gone"), "price", secret).await;
         scene.execute(&scene.client(Mute), "liar", json!({})).await;
         scene.call(&scene.client(Mute), "tool_execute", json!({"tool_id": "SECRET"})).await;
         scene.call(&scene.client(Mute), "resource_read", json!({"resource_id": "shop:terms"})).await;
@@ -91,13 +92,14 @@ fn every_decision_is_in_the_log_and_nothing_of_what_calls_carry() {
         5 decided call=- tool_execute allow code=- by=policy policy.rules[1] approver=client of=shop caller=Yes shop:price
         6 ended call=5 tool_execute - code=OK by=- - approver=- of=shop caller=Yes shop:price
         7 decided call=- tool_execute refuse code=APPROVAL_REQUIRED by=asked approval policy.rules[1] approver=client of=shop caller=No shop:price
-        8 decided call=- tool_execute allow code=- by=policy policy.default approver=- of=shop caller=Mute shop:liar
-        9 ended call=8 tool_execute - code=UPSTREAM_ERROR by=- - approver=- of=shop caller=Mute shop:liar
-        10 decided call=- tool_execute refuse code=HYDRATE_FAILED by=- - approver=- of=- caller=Mute -
-        11 decided call=- resource_read allow code=- by=policy policy.default approver=- of=shop caller=Mute resource::shop:terms
-        12 ended call=11 resource_read - code=OK by=- - approver=- of=shop caller=Mute resource::shop:terms
-        13 decided call=- tool_execute ask code=- by=asked approval policy.rules[1] approver=- of=shop caller=ann shop:price
-        14 stopped call=- - - code=- by=- - approver=- of=- caller=- -
+        8 decided call=- tool_execute refuse code=APPROVAL_REQUIRED by=asked approval policy.rules[1] approver=- of=shop caller=Gone shop:price
+        9 decided call=- tool_execute allow code=- by=policy policy.default approver=- of=shop caller=Mute shop:liar
+        10 ended call=9 tool_execute - code=UPSTREAM_ERROR by=- - approver=- of=shop caller=Mute shop:liar
+        11 decided call=- tool_execute refuse code=HYDRATE_FAILED by=- - approver=- of=- caller=Mute -
+        12 decided call=- resource_read allow code=- by=policy policy.default approver=- of=shop caller=Mute resource::shop:terms
+        13 ended call=12 resource_read - code=OK by=- - approver=- of=shop caller=Mute resource::shop:terms
+        14 decided call=- tool_execute ask code=- by=asked approval policy.rules[1] approver=- of=shop caller=ann shop:price
+        15 stopped call=- - - code=- by=- - approver=- of=- caller=- -
         ");
         assert_eq!(
             check(&file, None),

@@ -195,6 +195,14 @@ impl Scene {
         caller
     }
 
+    /// A new session of a client that can be asked, and is gone when it is.
+    pub(crate) fn gone(&self, name: &str) -> Caller {
+        let session = Session::of(unique(), Arc::new(Identity { name: name.to_owned(), profile: None }));
+        let capabilities = [("elicitation".to_owned(), json!({}))].into_iter().collect();
+        let client = ClientInfo { version: "2025-11-25".to_owned(), capabilities, ..ClientInfo::default() };
+        Caller::new(session, client, mpsc::channel(8).0)
+    }
+
     /// A client of the stateless protocol that can be asked with forms.
     pub(crate) fn modern(&self, name: &str) -> Caller {
         self.modern_of(Identity { name: name.to_owned(), profile: None })

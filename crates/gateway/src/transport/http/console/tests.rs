@@ -223,6 +223,11 @@ fn the_operator_answers_what_waits_and_the_log_says_so() {
         let question = scene.execute(&scene.modern("ann"), "price", json!({"id": 1})).await;
         assert_eq!(question["resultType"], "input_required");
         assert_eq!(scene.outcome(&scene.client(Yes), "price", r#"{"id": 1}"#).await, "ok");
+        // One that is gone when it is asked, or fails, leaves it to the operator.
+        let caller = scene.gone("gone");
+        let call = scene.outcome(&caller, "price", r#"{"id": 1}"#);
+        let answer = async { console.answer(&console.case().await["id"], true).await };
+        assert_eq!(tokio::join!(call, answer).0, "ok");
         // Who does not wait any more is not shown, and what waits when the console closes is declined.
         let gone = {
             let caller = scene.client(Mute);
@@ -254,7 +259,8 @@ fn the_operator_answers_what_waits_and_the_log_says_so() {
             .filter(|line| line.approver.is_some())
             .map(|line| format!("{} {}", line.decision.unwrap().name(), line.approver.unwrap()))
             .collect();
-        assert_eq!(approvers, ["allow operator", "refuse operator", "allow client", "refuse operator"]);
+        let expected = ["allow operator", "refuse operator", "allow client", "allow operator", "refuse operator"];
+        assert_eq!(approvers, expected);
     });
 }
 
