@@ -12,6 +12,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -215,6 +216,11 @@ impl Decision {
     }
 }
 
+/// Whether a text is a mapping with the one key `tools`.
+fn has_only_tools(text: &str) -> bool {
+    read::<BTreeMap<String, IgnoredAny>>(text).is_ok_and(|keys| keys.keys().eq(["tools"]))
+}
+
 impl PolicyConfig {
     /// Adds what the file of tools says. It holds a mapping from tools to policies, or that under `tools`.
     ///
@@ -231,9 +237,13 @@ impl PolicyConfig {
             FieldError::new("policy.tools_file", format!("{}: {reason}", path.display()))
         };
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
-        let bare = |_| read::<BTreeMap<Glob, ToolPolicy>>(&text);
-        let under = read::<Under>(&text).map(|under| under.tools);
-        let more = under.or_else(bare).map_err(|error| failed(&error))?;
+        let more = match (read::<Under>(&text), read::<BTreeMap<Glob, ToolPolicy>>(&text)) {
+            (Ok(under), _) => under.tools,
+            (_, Ok(bare)) => bare,
+            // Whoever writes nothing but `tools` means that form.
+            (Err(error), _) if has_only_tools(&text) => return Err(failed(&error)),
+            (_, Err(error)) => return Err(failed(&error)),
+        };
         for (glob, policy) in more {
             let merged = self.tools.remove(&glob).unwrap_or_default().and(&policy);
             self.tools.insert(glob, merged);
@@ -529,9 +539,12 @@ tools:
             let own = policy.of_tool(&tool("web:web_search"));
             assert_eq!((own.rate_limit, own.requires_approval), (NonZeroU32::new(10), true));
         }
-        std::fs::write(folder.path().join("tools.yaml"), "web_search: {rate: 10}\n").unwrap();
-        let mut policy = policy("tools_file: tools.yaml");
-        assert!(policy.read_tools(folder.path()).unwrap_err().reason.contains("tools.yaml"));
+        // What is wrong is said of the form that the file has.
+        for text in ["web_search: {rate: 10}\n", "tools:\n  web_search: {rate: 10}\n"] {
+            std::fs::write(folder.path().join("tools.yaml"), text).unwrap();
+            let reason = policy("tools_file: tools.yaml").read_tools(folder.path()).unwrap_err().reason;
+            assert!(reason.contains("tools.yaml") && reason.contains("unknown field `rate`"), "{reason}");
+        }
     }
 
     #[test]
