@@ -1,6 +1,7 @@
 //! Values of a configuration: variables, durations, and the error that names the field.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A field of the configuration has a value that cannot be used.
@@ -52,6 +53,12 @@ pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// Whether the host of an address is this machine itself: what goes there goes over no network.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The longest wait that a configuration may ask for, in seconds: a year.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::Uri;
 use serde::Deserialize;
 
-use crate::common::settings::FieldError;
+use crate::common::settings::{FieldError, is_loopback};
 
 /// The section `http.oauth`, checked: whose tokens are taken, and what they permit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,11 +161,9 @@ fn check_url(field: &str, text: &str, is_asked: bool) -> Result<(), FieldError> 
     let Some(url) = text.parse::<Uri>().ok().filter(|url| is_plain && url.host().is_some()) else {
         return bad("is not an address; write `https://host/path`");
     };
-    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     match url.scheme_str() {
         Some("https") => Ok(()),
-        Some("http") if is_loopback || !is_asked => Ok(()),
+        Some("http") if !is_asked || url.host().is_some_and(is_loopback) => Ok(()),
         Some("http") => bad("must begin with `https://`: only on this machine itself is `http://` safe"),
         _ => bad("must begin with `https://`"),
     }

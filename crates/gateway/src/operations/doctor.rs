@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
+use crate::common::settings::is_loopback;
 use crate::config::file::GatewayConfig;
 use crate::guard::config::StatePlace;
 use crate::guard::pins::{FilePins, PinMode};
@@ -416,10 +417,8 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
         }
         Target::Http { url, headers } | Target::Sse { url, headers } => match reqwest::Url::parse(url) {
             Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => {
-                let local = parsed
-                    .host_str()
-                    .is_some_and(|host| matches!(host, "localhost" | "[::1]") || host.starts_with("127."));
-                if parsed.scheme() == "http" && !local && !headers.is_empty() {
+                let is_local = parsed.host_str().is_some_and(is_loopback);
+                if parsed.scheme() == "http" && !is_local && !headers.is_empty() {
                     let problem = "headers go over the network unencrypted";
                     complaints.push(Complaint::new(Severity::Warning, place("url"), problem, "use https"));
                 }
@@ -800,6 +799,25 @@ mod tests {
         Error upstreams.a.command: `no-such-program` is not a program on the PATH
         Warning FOLDER/gateway.yaml: holds what looks like a secret (github_token, 1 times)
         ");
+    }
+
+    #[test]
+    fn headers_go_unencrypted_to_this_machine_alone() {
+        let urls = [
+            ("http://127.0.0.1:80/mcp", false),
+            ("http://127.1/mcp", false),
+            ("http://[::1]/mcp", false),
+            ("http://localhost/mcp", false),
+            ("https://example.com/mcp", false),
+            ("http://127.example.com/mcp", true),
+            ("http://localhost.example.com/mcp", true),
+            ("http://10.0.0.1/mcp", true),
+        ];
+        for (url, is_warned_of) in urls {
+            let headers = BTreeMap::from([("X-Key".to_owned(), "k".to_owned())]);
+            let upstream = UpstreamConfig::new(Target::Http { url: url.to_owned(), headers });
+            assert_eq!(!check_target("a", &upstream, &|_| None).is_empty(), is_warned_of, "{url}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use crate::common::secret::Secret;
-use crate::common::settings::FieldError;
+use crate::common::settings::{FieldError, is_loopback};
 
 /// As whom an upstream is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -204,11 +204,9 @@ fn endpoint(text: &str) -> Result<Url, FieldError> {
     let wrong = |reason: &str| FieldError::new("token_endpoint", reason);
     // Where a variable is not set the server is not reached, and the text may be anything.
     let url = Url::parse(text).map_err(|_| wrong("is not an address; write e.g. https://host/token"))?;
-    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     match url.scheme() {
         "https" => Ok(url),
-        "http" if is_local => Ok(url),
+        "http" if url.host_str().is_some_and(is_loopback) => Ok(url),
         _ => Err(wrong("must begin with `https://`: the secret of the gateway and tokens go there")),
     }
 }
