@@ -307,10 +307,11 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
         );
     }
     // Files are made by SQLite, which makes no folders.
-    let databases = [("state", guards.state_file()), ("artifacts.path", config.artifacts.path.as_deref())];
+    let artifacts = config.artifacts.path.as_deref().filter(|path| is_database(path));
+    let databases = [("state", guards.state_file()), ("artifacts.path", artifacts)];
     for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if is_database(path) && !folder.is_dir() {
+        if !folder.is_dir() {
             failed(place, format!("the folder {} does not exist", folder.display()), "create the folder");
         }
     }
@@ -850,7 +851,7 @@ mod tests {
             ));
             found.replace(&*folder.path().to_string_lossy(), "KEPT")
         };
-        let shown = [text("state.db", "kept"), text("no/state.db", "no/kept.sqlite")].join("\n\n");
+        let shown = [text("state.db", "kept"), text("no/gateway.state", "no/kept.sqlite")].join("\n\n");
         insta::assert_snapshot!(shown, @r"
         Error artifacts.path: KEPT/kept is not a folder
         Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
