@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::fault::Fault;
@@ -104,14 +105,16 @@ impl<C: Connection> PerCaller<C> {
         lock(&self.slots).len()
     }
 
-    /// Closes all of them.
+    /// Closes all of them, side by side: none waits for another that is slow to end.
     pub(super) async fn close(&self) {
         let slots = std::mem::take(&mut *lock(&self.slots));
-        for slot in slots.into_values() {
-            if let State::Ready { connection, .. } = std::mem::replace(&mut *slot.state.lock().await, State::Empty) {
+        let ends = slots.into_values().map(|slot| async move {
+            let state = std::mem::replace(&mut *slot.state.lock().await, State::Empty);
+            if let State::Ready { connection, .. } = state {
                 connection.end().await;
             }
-        }
+        });
+        ends.collect::<JoinSet<()>>().join_all().await;
     }
 
     fn slot(self: &Arc<Self>, tenant: &str, shown: &Presented) -> Result<Arc<Slot<C>>, Fault> {
@@ -281,6 +284,28 @@ mod tests {
         assert_eq!(all.count(), 1);
         all.close().await;
         assert_eq!(all.count(), 0);
+    }
+
+    /// A connection that ends when as many others are ending.
+    #[derive(Debug)]
+    struct Slow(Arc<tokio::sync::Barrier>);
+
+    impl Connection for Slow {
+        fn end(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async move {
+                self.0.wait().await;
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn at_the_end_none_waits_for_another() {
+        let (all, together) = (PerCaller::new(), Arc::new(tokio::sync::Barrier::new(3)));
+        for name in ["ann", "bob", "cyd"] {
+            let made = async { Ok((Slow(Arc::clone(&together)), Instant::now() + Duration::from_secs(600))) };
+            all.of(&caller(name), &shown("t"), made).await.unwrap();
+        }
+        tokio::time::timeout(Duration::from_secs(5), all.close()).await.expect("they end one after the other");
     }
 
     #[tokio::test]
