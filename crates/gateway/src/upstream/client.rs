@@ -259,7 +259,8 @@ impl Upstream {
             let (token, until) = match &self.config.credentials {
                 Credentials::Passthrough(rule) => (passed_on(rule, shown)?, shown.until),
                 Credentials::Exchange(rule) => {
-                    let exchanged = exchange::exchange(rule, &self.exchanging_client()?, shown).await?;
+                    let make = || http::plain_client(exchange::TIMEOUT).map_err(Fault::Unavailable);
+                    let exchanged = exchange::exchange(rule, &made_once(&self.exchanging, make)?, shown).await?;
                     (exchanged.token, exchanged.until)
                 }
                 Credentials::Headers | Credentials::Static => {
@@ -284,14 +285,6 @@ impl Upstream {
         let own = Self::new(&self.name, config, events);
         own.tools.store(self.tools.load_full());
         own
-    }
-
-    fn exchanging_client(&self) -> Result<reqwest::Client, Fault> {
-        if let Some(client) = self.exchanging.get() {
-            return Ok(client.clone());
-        }
-        let client = http::plain_client(exchange::TIMEOUT).map_err(Fault::Unavailable)?;
-        Ok(self.exchanging.get_or_init(|| client).clone())
     }
 
     /// The place in the configuration of the rule by which it is asked, where there is one.
@@ -483,11 +476,12 @@ impl Upstream {
                 Link::Lines(LineLink::spawn(&self.name, program, confinement, MESSAGE_LIMIT, events).await?)
             }
             Target::Http { url, headers } => {
-                Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)
+                let client = made_once(&self.client, http::client)?;
+                Link::Http(HttpLink::open(&self.name, client, (url, headers), MESSAGE_LIMIT, events)?)
             }
             Target::Sse { url, headers } => {
-                let address = (url.as_str(), headers);
-                Link::Http(HttpLink::open_stream(&self.name, self.client()?, address, MESSAGE_LIMIT, events).await?)
+                let (client, address) = (made_once(&self.client, http::client)?, (url.as_str(), headers));
+                Link::Http(HttpLink::open_stream(&self.name, client, address, MESSAGE_LIMIT, events).await?)
             }
             Target::Unset { variables } => {
                 let names = variables.join(", ");
@@ -500,16 +494,18 @@ impl Upstream {
             Target::InProcess(answer) => Link::InProcess(answer.clone()),
         })
     }
+}
 
-    fn client(&self) -> Result<reqwest::Client, Fault> {
-        match self.client.get() {
-            Some(client) => Ok(client.clone()),
-            None => {
-                let client = http::client()?;
-                Ok(self.client.get_or_init(|| client).clone())
-            }
-        }
+/// The client that is kept, which is made where there is none yet.
+fn made_once(
+    kept: &OnceLock<reqwest::Client>,
+    make: impl FnOnce() -> Result<reqwest::Client, Fault>,
+) -> Result<reqwest::Client, Fault> {
+    if let Some(client) = kept.get() {
+        return Ok(client.clone());
     }
+    let client = make()?;
+    Ok(kept.get_or_init(|| client).clone())
 }
 
 /// The server that this process makes of what is at a path; a disk may be slow.
