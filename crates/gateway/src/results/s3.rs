@@ -119,6 +119,9 @@ mod store {
     /// Bytes in which the line of JSON most often ends.
     const HEAD: u64 = 4_096;
 
+    /// Bytes in which it must end: what is longer is not ours.
+    const LONGEST_HEAD: u64 = 1024 * 1024;
+
     /// An artifact store in a bucket.
     pub(crate) struct S3Artifacts {
         /// `None` only while it is dropped.
@@ -294,10 +297,10 @@ mod store {
                 return Ok(Some(found));
             }
             // The label is long.
-            if end >= size {
+            if end >= size.min(LONGEST_HEAD) {
                 return Ok(None);
             }
-            end = end.saturating_mul(16);
+            end = end.saturating_mul(16).min(LONGEST_HEAD);
         }
     }
 
@@ -312,6 +315,11 @@ mod store {
             };
             let mut object = serde_json::to_vec(&reference).map_err(|error| self.failed(error))?;
             object.push(b'\n');
+            if object.len() as u64 > LONGEST_HEAD {
+                let reason =
+                    format!("its label and media type have more than {LONGEST_HEAD} bytes; give it shorter ones");
+                return Err(self.failed(reason));
+            }
             object.extend_from_slice(bytes);
             let (path, bucket) = (self.path_of(handle), Arc::clone(&self.bucket));
             let put = self.wait(async move { bucket.put(&path, PutPayload::from(object)).await })?;
@@ -414,7 +422,12 @@ mod store {
                     .unwrap();
             };
             put(again.path("artifacts/theirs"), "no line");
+            // One of which a line would end too late.
+            let late = serde_json::to_string(&again.reference(&handle).unwrap()).unwrap();
+            put(again.path("artifacts/late"), format!("{}{late}\n", " ".repeat(2 * 1024 * 1024)).leak());
             assert_eq!(again.list().unwrap().len(), 1);
+            let long = "l".repeat(2 * 1024 * 1024);
+            assert!(again.put(&Handle::new("long"), b"x", "text/plain", &long).is_err(), "it would not be found again");
             let altered = format!("{}\nother", serde_json::to_string(&again.reference(&handle).unwrap()).unwrap());
             put(again.path_of(&handle), altered.leak());
             assert!(matches!(again.get(&handle), Err(StoreError::Altered { .. })));

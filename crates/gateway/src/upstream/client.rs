@@ -53,6 +53,9 @@ const SHUTTING_DOWN: &str = "the gateway is shutting down";
 /// Pages of a list, at most.
 const MOST_PAGES: usize = 1_000;
 
+/// Bytes of all pages of a list, at most: as many as one page may have.
+const MOST_LIST_BYTES: usize = MESSAGE_LIMIT;
+
 /// A server behind the gateway.
 #[derive(Debug)]
 pub struct Upstream {
@@ -769,10 +772,14 @@ impl Connected {
 
     async fn pages(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
         let mut all: Vec<Box<RawValue>> = Vec::new();
-        let mut cursor: Option<String> = None;
+        let (mut cursor, mut bytes): (Option<String>, usize) = (None, 0);
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map(|cursor| Raw::of(&json!({ "cursor": cursor })));
             let page = self.request(&Call::own(method, params.as_ref()), timeout).await?;
+            bytes += page.bytes().len();
+            if bytes > MOST_LIST_BYTES {
+                return Err(Fault::Malformed(format!("it has more than {MOST_LIST_BYTES} bytes")));
+            }
             let members: Members<'_> = page.read().map_err(|error| malformed(&error))?;
             let items = members.get(key).map(|items| serde_json::from_str::<Vec<Box<RawValue>>>(items.get()));
             all.extend(items.transpose().map_err(|error| malformed(&error))?.unwrap_or_default());

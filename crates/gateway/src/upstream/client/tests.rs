@@ -408,6 +408,18 @@ fn a_list_without_an_end_is_an_error() {
     let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(endless))) };
     let listed = run(upstream(config).list(AMPLE));
     assert!(matches!(&listed, Err(Fault::Malformed(reason)) if reason.contains("same cursor")), "{listed:?}");
+    // Pages that are each small enough.
+    let words = "x".repeat(4 * 1024 * 1024);
+    let vast = move |method: &str, params: Option<&Raw>| match (method, params) {
+        ("initialize", _) => Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}))),
+        _ => {
+            let next = params.map_or(0, |params| params.bytes().len());
+            Ok(Raw::of(&json!({"tools": [{"name": words}], "nextCursor": "n".repeat(next)})))
+        }
+    };
+    let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(vast))) };
+    let fault = run(upstream(config).list(AMPLE)).unwrap_err().to_string();
+    assert_eq!(fault, "its answer is not usable: `tools/list`: it has more than 67108864 bytes");
 }
 
 #[test]
