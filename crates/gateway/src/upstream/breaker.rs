@@ -127,6 +127,25 @@ impl CircuitBreaker {
     }
 }
 
+/// Ends of what is begun again each time, such as a stream.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// Those in a row that came soon.
+    soon: u32,
+}
+
+impl Ends {
+    /// How long to wait after what has `lasted` this long: longer each time, until it lasts.
+    pub(super) fn pause(&mut self, lasted: Duration) -> Duration {
+        if lasted >= STEADY {
+            self.soon = 0;
+        }
+        let pause = pause(self.soon);
+        self.soon = self.soon.saturating_add(1);
+        pause
+    }
+}
+
 /// The length of a pause that follows `before` others.
 pub(super) fn pause(before: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << before.min(16)).min(LONGEST_PAUSE)
@@ -165,6 +184,14 @@ mod tests {
         assert_eq!(open_ms(&breaker, now), None);
         breaker.failed(PATIENCE, now);
         assert_eq!(open_ms(&breaker, now), None);
+    }
+
+    #[test]
+    fn what_lasts_for_a_while_is_begun_again_soon() {
+        let mut ends = Ends::default();
+        let lasted = [0, 0, 0, 60, 0, 59, 3_600].map(Duration::from_secs);
+        let pauses = lasted.map(|lasted| ends.pause(lasted).as_millis());
+        assert_eq!(pauses, [500, 1_000, 2_000, 500, 1_000, 2_000, 500]);
     }
 
     #[test]

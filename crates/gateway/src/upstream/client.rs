@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::breaker::{self, Circuit, CircuitBreaker, CircuitState, PATIENCE};
+use super::breaker::{self, Circuit, CircuitBreaker, CircuitState, Ends, PATIENCE};
 use super::built_in::{BuiltInError, database, documents};
 use super::call::{Call, MESSAGE_LIMIT};
 use super::config::{Era, Target, UpstreamConfig};
@@ -417,7 +417,8 @@ impl Upstream {
                 if let (Link::Http(link), Some(tools)) = (&connected.link, &*self.tools.load()) {
                     link.learn(tools);
                 }
-                connected.listen(self.watched.subscribe());
+                let (events, name) = (self.events.clone(), Arc::clone(&self.name));
+                connected.listen(self.watched.subscribe(), move |event| events.send(&name, event));
                 self.link.store(Some(Arc::clone(&connected)));
                 Ok(connected)
             }
@@ -619,7 +620,12 @@ impl Connected {
     }
 
     /// Hears of changes, where the stateless protocol wants that to be asked for; of resources those that are `watched`.
-    fn listen(self: &Arc<Self>, mut watched: watch::Receiver<BTreeSet<String>>) {
+    /// What may have changed while nothing was heard is told to `tell`.
+    fn listen(
+        self: &Arc<Self>,
+        mut watched: watch::Receiver<BTreeSet<String>>,
+        tell: impl Fn(Event) + Send + Sync + 'static,
+    ) {
         let has = |capability: &str, feature: &str| {
             let has = self.server.capabilities.get(capability).and_then(|offer| offer.get(feature));
             has == Some(&Value::Bool(true))
@@ -631,16 +637,26 @@ impl Connected {
         }
         let connected = Arc::clone(self);
         let listening = tokio::spawn(async move {
-            let mut ended = 0;
+            let (mut ends, mut has_ended) = (Ends::default(), false);
             while connected.is_usable() {
+                let is_again = std::mem::take(&mut has_ended);
                 let uris = if resources { watched.borrow_and_update().clone() } else { BTreeSet::new() };
                 let call = async {
                     if !lists && uris.is_empty() {
                         return std::future::pending().await;
                     }
                     let params = listen_params(changes, &uris);
-                    connected.exchange(&Call::own("subscriptions/listen", Some(&params)), Duration::MAX).await
+                    let call = Call::own("subscriptions/listen", Some(&params));
+                    let heard = connected.exchange(&call, Duration::MAX);
+                    // The stream is asked for first, so that nothing falls between it and what is read again.
+                    let missed = async {
+                        let events = [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged];
+                        let told = events.into_iter().zip(changes).filter(|(_, is_heard)| is_again && *is_heard);
+                        told.for_each(|(event, _)| tell(event));
+                    };
+                    tokio::join!(biased; heard, missed).0
                 };
+                let began = Instant::now();
                 tokio::select! {
                     answer = call => if let Err(fault @ Fault::Rpc(_)) = answer {
                         return tracing::debug!(%fault, "it sends no notifications");
@@ -648,8 +664,8 @@ impl Connected {
                     // Another stream takes the place of this one, which is taken back.
                     Ok(()) = watched.changed(), if resources => continue,
                 }
-                tokio::time::sleep(breaker::pause(ended)).await;
-                ended += 1;
+                has_ended = true;
+                tokio::time::sleep(ends.pause(began.elapsed())).await;
             }
         });
         let _ = self.listening.set(listening.abort_handle());

@@ -816,7 +816,7 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
             EventSender::channel().0,
         );
         let connected = Arc::new(connected);
-        connected.listen(upstream.watched.subscribe());
+        connected.listen(upstream.watched.subscribe(), |_| {});
         upstream.link.store(Some(connected));
         let watch = async |method: &'static str, uri: &str| {
             let params = Raw::of(&json!({ "uri": uri }));
@@ -839,6 +839,26 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
         watch("resources/unsubscribe", "a:1").await;
         watch("resources/unsubscribe", "a:2").await;
         assert_eq!(server.hear().await["params"]["requestId"], second["id"]);
+    });
+}
+
+#[test]
+fn what_a_stateless_server_may_have_said_while_its_stream_was_away_is_asked_for() {
+    run(async {
+        let (mut connected, mut server, _events) = connection(10_000);
+        let capabilities = json!({"tools": {"listChanged": true}, "prompts": {"listChanged": true}, "resources": {}});
+        connected.meta = Some(json!({}));
+        connected.server.capabilities = capabilities.as_object().cloned().unwrap();
+        let (told, mut heard) = mpsc::unbounded_channel();
+        let (_watched, watched) = watch::channel(BTreeSet::new());
+        Arc::new(connected).listen(watched, move |event| told.send(event).unwrap());
+        let first = server.hear().await;
+        assert!(heard.try_recv().is_err(), "the lists are read when it is connected");
+        server.answer(&first, json!({})).await;
+        assert_eq!(server.hear().await["method"], "subscriptions/listen");
+        let again = [heard.recv().await.unwrap(), heard.recv().await.unwrap()];
+        assert!(matches!(again, [Event::ToolsChanged, Event::PromptsChanged]), "{again:?}");
+        assert!(heard.try_recv().is_err(), "it does not say when its resources change");
     });
 }
 
