@@ -42,6 +42,9 @@ use contextweaver_core::text::sha256_hex;
 /// The code of the handshake era for a resource that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32_002;
 
+/// The request to hear of changes of a resource.
+const SUBSCRIBE: &str = "resources/subscribe";
+
 /// What passes to upstreams.
 #[derive(Debug)]
 pub(crate) struct Passthrough {
@@ -73,6 +76,44 @@ struct Named<'v> {
     arguments: Value,
 }
 
+/// Why a request got no result: what its client is told, and what that counts as.
+struct Failed {
+    error: RpcError,
+    /// The kind of a failure of the gateway, or of its connection to the upstream. What the upstream or the protocol says
+    /// has none, whatever stands in it.
+    code: Option<Code>,
+    /// Whether the gateway itself has refused it.
+    is_refused: bool,
+}
+
+impl From<RpcError> for Failed {
+    fn from(error: RpcError) -> Self {
+        Self { error, code: None, is_refused: false }
+    }
+}
+
+impl From<GatewayError> for Failed {
+    fn from(error: GatewayError) -> Self {
+        Self { error: error.to_rpc(), code: Some(error.code), is_refused: true }
+    }
+}
+
+impl Failed {
+    /// That the upstream called `name` failed, or answered with an error, which goes on as it came.
+    fn of(fault: Fault, name: &str) -> Self {
+        match fault {
+            Fault::Rpc(error) => error.into(),
+            fault => {
+                let error = RpcError::new(INTERNAL_ERROR, fault.to_error(name).message());
+                Self { error, code: Some(fault.code()), is_refused: false }
+            }
+        }
+    }
+}
+
+/// What comes of a request, before it is counted.
+type Passed = Result<Raw, Failed>;
+
 #[derive(Deserialize, Default)]
 struct ListParams {
     cursor: Option<String>,
@@ -89,13 +130,13 @@ impl Passthrough {
     /// # Errors
     /// The method is not offered, a guard refuses the request, or the upstream's error.
     pub(super) async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
-        if let "resources/subscribe" | "resources/unsubscribe" = method {
+        if let SUBSCRIBE | "resources/unsubscribe" = method {
             return self.subscribe(caller, method, params).await;
         }
         match (self.upstreams.only(), method) {
             (Some(upstream), "tools/list") => {
                 let page = pass(upstream, caller, Questions::AsTheyCame, method, params).await;
-                page.map(|page| upstream.select_of(page))
+                page.map(|page| upstream.select_of(page)).map_err(|failed| failed.error)
             }
             (Some(upstream), _) => self.pass_to_only(upstream, caller, method, params).await,
             (None, _) => self.merged(caller, method, params).await,
@@ -129,7 +170,7 @@ impl Passthrough {
         let result = self.traced(upstream, caller, Questions::AsTheyCame, method, params).await;
         let result = match result {
             Ok(result) if content.is_some() && !is_question(&result) => {
-                self.presented(Route::OnlyUpstream, result).await
+                self.presented(Route::OnlyUpstream, result).await.map_err(Failed::from)
             }
             result => result,
         };
@@ -144,14 +185,14 @@ impl Passthrough {
         questions: Questions,
         method: &str,
         params: Option<&Raw>,
-    ) -> Outcome {
+    ) -> Passed {
         let name = caller.trace().and_then(|_| stateless::named(method, params));
         let span = self.telemetry.upstream_span(caller, upstream.name(), method, name.as_deref().unwrap_or_default());
         let Some(mut span) = span else { return pass(upstream, caller, questions, method, params).await };
         let params = span.context().set_in(params);
         let outcome = pass(upstream, caller, questions, method, Some(&params)).await;
-        if let Err(error) = &outcome {
-            span.fail(error.code.to_string());
+        if let Err(failed) = &outcome {
+            span.fail(failed.error.code.to_string());
         }
         outcome
     }
@@ -163,37 +204,31 @@ impl Passthrough {
         record: &Record,
         started: Instant,
         audited: Option<Audited<'_>>,
-        outcome: Outcome,
+        outcome: Passed,
     ) -> Outcome {
-        let failure = outcome.as_ref().err().map(code_of);
-        let code = match (&outcome, failure) {
-            (Ok(result), _) => ending(&Ok(result.clone())),
-            (Err(_), Some(Some(code))) => code.word(),
-            (Err(_), _) => "RPC_ERROR",
+        let (code, remedy, refused) = match &outcome {
+            Ok(result) => (ending(&Ok(result.clone())), None, false),
+            Err(failed) => {
+                let word = failed.code.map_or("RPC_ERROR", Code::word);
+                (word, failed.code.map(Code::remedy), failed.is_refused)
+            }
         };
         let outcome = match audited {
-            Some(audited) => match audited.end(code, outcome.is_err()).await {
-                Ok(()) => outcome,
-                Err(error) => Err(error.to_rpc()),
-            },
+            Some(audited) => audited.end(code, outcome.is_err()).await.map_err(Failed::from).and(outcome),
             None => outcome,
         };
-        let seen = Seen {
-            started,
-            code,
-            remedy: failure.flatten().map(Code::remedy),
-            refused: matches!(failure, Some(Some(_))),
-            tokens: None,
-            bytes: outcome.as_ref().map_or(0, |result| result.bytes().len()),
-        };
-        if record.account().operation.is_some() {
-            self.telemetry.saw(caller.session(), record, &seen);
-        }
-        outcome
+        let bytes = outcome.as_ref().map_or(0, |result| result.bytes().len());
+        self.telemetry.saw(caller.session(), record, &Seen { started, code, remedy, refused, tokens: None, bytes });
+        outcome.map_err(|failed| failed.error)
     }
 
-    /// Notes what a request to the only upstream is about, which no guard looks at.
+    /// Notes what a request to the only upstream is about, which no guard looks at. What it names is read only where
+    /// somebody wants to know.
     fn note_unguarded(&self, upstream: &Upstream, method: &'static str, params: Option<&Raw>, record: &Record) {
+        record.note(|account| {
+            account.operation = Some(method);
+            account.server = Some(upstream.name().to_owned());
+        });
         if !self.telemetry.looks_into() {
             return;
         }
@@ -205,8 +240,6 @@ impl Passthrough {
             items.iter().find(|item| item.name == name).map(|item| item.id.clone())
         });
         record.note(|account| {
-            account.operation = Some(method);
-            account.server = Some(upstream.name().to_owned());
             account.item = item;
             let digest = |text: &RawValue| record.wants_digest().then(|| sha256_hex(text.get().as_bytes()));
             account.arguments = members.get("arguments").and_then(digest);
@@ -246,7 +279,7 @@ impl Passthrough {
         view: &CatalogView,
         (method, params): (&str, Option<&Raw>),
         record: Record,
-    ) -> Outcome {
+    ) -> Passed {
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         // The text goes on as it is: it must say what is guarded, in whatever parser.
         let text = std::str::from_utf8(params.bytes()).map_err(RpcError::invalid_params)?;
@@ -263,22 +296,19 @@ impl Passthrough {
             request_state: members.get("requestState").map(Raw::of),
             record,
         };
-        let refuse = |error: GatewayError| {
-            tracing::info!(method, %error, "refused");
-            error.to_rpc()
-        };
+        let refused = |error: &GatewayError| tracing::info!(method, %error, "refused");
         let arguments = members.get("arguments").map(RawValue::to_owned);
         let mut call = GuardedCall::new(named.route, named.operation, caller, context).of(&named.item);
         match &named.target {
             Some(target) => call = call.with_arguments(target, arguments.as_deref()),
             None => call.arguments.clone_from(&named.arguments),
         }
-        self.guards.checked(&mut call).await.map_err(refuse)?;
-        if let Clearance::Ask(question) = self.guards.clear(&mut call).await.map_err(refuse)? {
+        self.guards.checked(&mut call).await.inspect_err(refused)?;
+        if let Clearance::Ask(question) = self.guards.clear(&mut call).await.inspect_err(refused)? {
             return Ok(question);
         }
         let credentials = named.upstream.credentials_rule();
-        self.telemetry.allowed(caller, credentials, &call.context.record).await.map_err(refuse)?;
+        self.telemetry.allowed(caller, credentials, &call.context.record).await.inspect_err(refused)?;
         if method == "prompts/get" {
             members.set("name", &Raw::of(&named.item.name));
         }
@@ -289,18 +319,17 @@ impl Passthrough {
         let result = self.traced(named.upstream, caller, questions, method, Some(&params)).await?;
         if is_question(&result) {
             let (upstream, id) = (named.upstream.name(), &named.item.id);
-            return self.questions.ask_back(&self.guards, &call, upstream, id, &result).await.map_err(refuse);
+            let question = self.questions.ask_back(&self.guards, &call, upstream, id, &result).await;
+            return Ok(question.inspect_err(refused)?);
         }
-        self.presented(call.route, result).await
+        Ok(self.presented(call.route, result).await?)
     }
 
     /// A result that is passed on, cleaned where that is configured.
-    async fn presented(&self, route: Route, result: Raw) -> Outcome {
+    async fn presented(&self, route: Route, result: Raw) -> Result<Raw, GatewayError> {
         let is_large = result.bytes().len() > LARGE;
         let presented = in_turn_if(is_large, || self.guards.present_raw(route, result)).await;
-        presented.map_err(|exhausted| {
-            GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted).to_rpc()
-        })
+        presented.map_err(|exhausted| GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted))
     }
 
     fn named_resource<'v>(
@@ -367,7 +396,7 @@ impl Passthrough {
     /// Serves `resources/subscribe` and `resources/unsubscribe`.
     async fn subscribe(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
         let (record, started) = (self.telemetry.new_record(), Instant::now());
-        let audited = self.telemetry.audited(caller, &record).filter(|_| method == "resources/subscribe");
+        let audited = self.telemetry.audited(caller, &record).filter(|_| method == SUBSCRIBE);
         let passed = async {
             let upstream = self.watched(caller, method, params, record.clone()).await?;
             let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
@@ -376,7 +405,7 @@ impl Passthrough {
         let outcome = passed.await;
         let result = self.settled(caller, &record, started, audited, outcome).await?;
         match (method, stateless::named(method, params)) {
-            ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
+            (SUBSCRIBE, Some(uri)) => caller.session().watch(&uri),
             (_, Some(uri)) => caller.session().unwatch(&uri),
             _ => {}
         }
@@ -390,43 +419,41 @@ impl Passthrough {
         method: &str,
         params: Option<&Raw>,
         record: Record,
-    ) -> Result<Arc<Upstream>, RpcError> {
+    ) -> Result<Arc<Upstream>, Failed> {
         #[derive(Deserialize)]
         struct Subject {
             uri: String,
         }
         if let Some(upstream) = self.upstreams.only() {
-            record.note(|account| {
-                account.operation = Some("resources/subscribe");
-                account.server = Some(upstream.name().to_owned());
-            });
-            if method == "resources/subscribe" {
-                let credentials = upstream.credentials_rule();
-                self.telemetry.allowed(caller, credentials, &record).await.map_err(|error| error.to_rpc())?;
+            if method == SUBSCRIBE {
+                record.note(|account| {
+                    account.operation = Some(SUBSCRIBE);
+                    account.server = Some(upstream.name().to_owned());
+                });
+                self.telemetry.allowed(caller, upstream.credentials_rule(), &record).await?;
             }
             return Ok(Arc::clone(upstream));
         }
         if self.mode == Mode::Gateway {
-            return Err(RpcError::method_not_found(method));
+            return Err(RpcError::method_not_found(method).into());
         }
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
         let view = self.serving.view_for(caller);
         let missing = || no_resource(&uri, caller.is_modern());
         let item = view.resource_at(&uri).ok_or_else(missing)?;
-        if method == "resources/subscribe" {
+        if method == SUBSCRIBE {
             let context = CallContext { record, ..CallContext::default() };
             let mut call = GuardedCall::new(Route::Subscription, MetaTool::ResourceRead, caller, context).of(&item);
             call.arguments = json!({ "uri": uri });
-            self.guards.check(&mut call).map_err(|error| error.to_rpc())?;
+            self.guards.check(&mut call)?;
             // The method belongs to the era in which a person is asked at once.
-            self.guards.clear(&mut call).await.map_err(|error| error.to_rpc())?;
+            self.guards.clear(&mut call).await?;
             let upstream = self.upstreams.of_server(item.server.as_deref());
             let credentials = upstream.and_then(|upstream| upstream.credentials_rule());
-            let allowed = self.telemetry.allowed(caller, credentials, &call.context.record);
-            allowed.await.map_err(|error| error.to_rpc())?;
+            self.telemetry.allowed(caller, credentials, &call.context.record).await?;
         }
-        self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)
+        Ok(self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)?)
     }
 
     /// Whether the caller may hear of changes of the resource without anybody being asked.
@@ -446,14 +473,13 @@ impl Passthrough {
     /// # Errors
     /// A guard refuses it, or the upstream's error.
     pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
-        const METHOD: &str = "resources/subscribe";
         let params = Raw::of(&json!({ "uri": uri }));
         let (record, started) = (self.telemetry.new_record(), Instant::now());
         let audited = self.telemetry.audited(caller, &record);
         let passed = async {
-            let upstream = self.watched(caller, METHOD, Some(&params), record.clone()).await?;
-            let pass = || pass(&upstream, caller, self.questions.presented(), METHOD, Some(&params));
-            self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await
+            let upstream = self.watched(caller, SUBSCRIBE, Some(&params), record.clone()).await?;
+            let pass = || pass(&upstream, caller, self.questions.presented(), SUBSCRIBE, Some(&params));
+            self.subscriptions.pass(caller.session(), SUBSCRIBE, Some(&params), pass).await
         };
         let outcome = passed.await;
         self.settled(caller, &record, started, audited, outcome).await.map(drop)
@@ -519,15 +545,6 @@ impl Passthrough {
     }
 }
 
-/// The code of a failure of the gateway in an error of JSON-RPC; `None` of another error.
-fn code_of(error: &RpcError) -> Option<Code> {
-    #[derive(Deserialize)]
-    struct Data {
-        error: Code,
-    }
-    error.data.as_ref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok()).map(|data| data.error)
-}
-
 /// Passes a request on as it is.
 async fn pass(
     upstream: &Upstream,
@@ -535,7 +552,7 @@ async fn pass(
     questions: Questions,
     method: &str,
     params: Option<&Raw>,
-) -> Outcome {
+) -> Passed {
     #[derive(Deserialize, Default)]
     struct Progress<'p> {
         #[serde(rename = "_meta", borrow)]
@@ -548,10 +565,7 @@ async fn pass(
     }
     let token = params.and_then(|params| params.read::<Progress<'_>>().ok()?.meta?.progress_token.map(Raw::of));
     let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
-    upstream.request(call).await.map_err(|fault| match fault {
-        Fault::Rpc(error) => error,
-        fault => RpcError::new(INTERNAL_ERROR, fault.to_error(upstream.name()).message()),
-    })
+    upstream.request(call).await.map_err(|fault| Failed::of(fault, upstream.name()))
 }
 
 fn text_of(members: &Members<'_>, key: &str) -> Result<String, RpcError> {
@@ -569,4 +583,117 @@ fn no_resource(uri: &str, modern: bool) -> RpcError {
     let mut error = RpcError::new(code, format!("no upstream has the resource `{uri}`"));
     error.data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::shop::{Scene, Shop, Who, run, upstream};
+    use crate::{Gateway, GatewayConfig};
+
+    /// An upstream whose tools fail in one way each.
+    fn answer(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+        let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
+        let offered = json!({"tools": {}, "resources": {"subscribe": true}});
+        let answer = match (method, params["name"].as_str().unwrap_or_default()) {
+            ("initialize", _) => json!({"protocolVersion": "2025-11-25", "capabilities": offered}),
+            ("tools/list", _) => {
+                let names = ["good", "bad", "slow", "gone", "mimic"];
+                json!({"tools": names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))})
+            }
+            (_, "bad") => json!({"content": [], "isError": true}),
+            (_, "slow") => return Err(Fault::Timeout(Duration::from_secs(1))),
+            (_, "gone") => return Err(Fault::Unavailable("it has ended".to_owned())),
+            (_, "mimic") => {
+                let mut error = RpcError::new(-32_000, "no");
+                error.data = serde_json::value::to_raw_value(&json!({"error": "POLICY_DENIED"})).ok();
+                return Err(Fault::Rpc(error));
+            }
+            _ => json!({"content": []}),
+        };
+        Ok(Raw::of(&answer))
+    }
+
+    async fn scene() -> Scene {
+        let mut config = GatewayConfig::parse("mode: passthrough", Path::new("."), &|_| None).unwrap();
+        config.upstreams.insert("up".to_owned(), upstream(answer));
+        Scene { shop: Arc::new(Shop::called("up")), gateway: Gateway::start(config).await.unwrap() }
+    }
+
+    /// What a client is told, and what is counted.
+    async fn answers_and_counts(scene: &Scene) -> String {
+        let caller = scene.client(Who::Mute);
+        let mut lines = Vec::new();
+        for (method, name) in [
+            ("tools/call", "good"),
+            ("tools/call", "bad"),
+            ("tools/call", "slow"),
+            ("tools/call", "gone"),
+            ("tools/call", "mimic"),
+            ("resources/read", ""),
+            ("resources/subscribe", ""),
+            ("resources/unsubscribe", ""),
+            ("tools/list", ""),
+        ] {
+            let params = Raw::of(&json!({"name": name, "uri": "up:terms"}));
+            if let Err(RpcError { code, message, data }) = scene.gateway.answer(&caller, method, Some(&params)).await {
+                lines
+                    .push(format!("{name}: {code} {message} {}", data.map_or("-".to_owned(), |data| data.to_string())));
+            }
+        }
+        let metrics = scene.gateway.metrics_text();
+        let counted = metrics.lines().filter_map(|line| line.strip_prefix("contextweaver_calls_total"));
+        lines.extend(counted.map(str::to_owned));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn calls_of_an_only_upstream_are_counted_whoever_looks_and_failures_have_the_gateways_own_names() {
+        run(async {
+            let unwatched = scene().await;
+            insta::assert_snapshot!(answers_and_counts(&unwatched).await, @r#"
+            slow: -32603 upstream `up`: no answer within 1 s -
+            gone: -32603 upstream `up`: it has ended -
+            mimic: -32000 no {"error":"POLICY_DENIED"}
+            {tool="resources/read",caller="Mute",code="OK"} 1
+            {tool="resources/subscribe",caller="Mute",code="OK"} 1
+            {tool="tools/call",caller="Mute",code="OK"} 1
+            {tool="tools/call",caller="Mute",code="RPC_ERROR"} 1
+            {tool="tools/call",caller="Mute",code="TOOL_ERROR"} 1
+            {tool="tools/call",caller="Mute",code="UPSTREAM_TIMEOUT"} 1
+            {tool="tools/call",caller="Mute",code="UPSTREAM_UNAVAILABLE"} 1
+            "#);
+            let watched = scene().await;
+            watched.gateway.telemetry().activity.watch();
+            insta::assert_snapshot!(answers_and_counts(&watched).await, @r#"
+            slow: -32603 upstream `up`: no answer within 1 s -
+            gone: -32603 upstream `up`: it has ended -
+            mimic: -32000 no {"error":"POLICY_DENIED"}
+            {tool="resources/read",caller="Mute",code="OK"} 1
+            {tool="resources/subscribe",caller="Mute",code="OK"} 1
+            {tool="up:bad",caller="Mute",code="TOOL_ERROR"} 1
+            {tool="up:gone",caller="Mute",code="UPSTREAM_UNAVAILABLE"} 1
+            {tool="up:good",caller="Mute",code="OK"} 1
+            {tool="up:mimic",caller="Mute",code="RPC_ERROR"} 1
+            {tool="up:slow",caller="Mute",code="UPSTREAM_TIMEOUT"} 1
+            "#);
+            let (calls, _) = watched.gateway.telemetry().activity.follow();
+            let shown: Vec<String> = calls
+                .iter()
+                .map(|call| format!("{} {} {} {}", call.tool, call.decision, call.code, call.remedy.unwrap_or("-")))
+                .collect();
+            insta::assert_snapshot!(shown.join("\n"), @r#"
+            up:good allow OK -
+            up:bad allow TOOL_ERROR -
+            up:slow allow UPSTREAM_TIMEOUT raise `timeout` of this upstream, or see why the server is slow
+            up:gone allow UPSTREAM_UNAVAILABLE start the server; `contextweaver mcp doctor` tries it
+            up:mimic allow RPC_ERROR -
+            resources/read allow OK -
+            resources/subscribe allow OK -
+            "#);
+        });
+    }
 }

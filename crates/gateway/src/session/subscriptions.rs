@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::common::sync::lock;
-use crate::protocol::message::{Outcome, Raw, RpcError};
+use crate::protocol::message::{Raw, RpcError};
 use crate::session::client::Session;
 
 /// Resources that are watched, at most.
@@ -33,27 +33,30 @@ struct Subject {
 
 impl Subscriptions {
     /// Takes `resources/subscribe` or `resources/unsubscribe` in, and passes it on where the upstream has to know.
-    pub(crate) async fn pass<F: Future<Output = Outcome>>(
+    ///
+    /// # Errors
+    /// There is no room for it, or that of `pass`.
+    pub(crate) async fn pass<E: From<RpcError>, F: Future<Output = Result<Raw, E>>>(
         &self,
         session: &Arc<Session>,
         method: &str,
         params: Option<&Raw>,
         pass: impl FnOnce() -> F,
-    ) -> Outcome {
+    ) -> Result<Raw, E> {
         let subject = params.map(Raw::read::<Subject>).transpose().map_err(RpcError::invalid_params)?;
-        let Some(Subject { uri }) = subject else { return Err(RpcError::invalid_params("`uri` is missing")) };
+        let Some(Subject { uri }) = subject else { return Err(RpcError::invalid_params("`uri` is missing").into()) };
         if uri.len() > LONGEST_ADDRESS {
-            return Err(RpcError::invalid_params(format!("`uri` has more than {LONGEST_ADDRESS} bytes")));
+            return Err(RpcError::invalid_params(format!("`uri` has more than {LONGEST_ADDRESS} bytes")).into());
         }
         if method == "resources/unsubscribe" {
             return if self.remove(&uri, session) { pass().await } else { Ok(Raw::of(&json!({}))) };
         }
         if !self.has_room_for(&uri) {
-            return Err(RpcError::invalid_params(format!("{MOST} resources are watched already")));
+            return Err(RpcError::invalid_params(format!("{MOST} resources are watched already")).into());
         }
         if self.is_full_for(&uri, session) {
             let reason = format!("you watch {MOST_OF_ONE} resources already; `resources/unsubscribe` makes room");
-            return Err(RpcError::invalid_params(reason));
+            return Err(RpcError::invalid_params(reason).into());
         }
         // Subscribing again does no harm, and the upstream may have been started anew.
         let answer = pass().await?;
@@ -116,7 +119,7 @@ mod tests {
             let params = Raw::of(&json!({ "uri": uri }));
             let pass = || async {
                 passed.borrow_mut().push(format!("{method} {uri}"));
-                Ok(Raw::of(&json!({})))
+                Ok::<_, RpcError>(Raw::of(&json!({})))
             };
             runtime.block_on(subscriptions.pass(session, method, Some(&params), pass)).unwrap();
         };

@@ -210,16 +210,13 @@ impl Telemetry {
         Some(span)
     }
 
-    /// Counts a call that has ended, and shows it to whoever looks on.
+    /// Counts a call that has ended, and shows it to whoever looks on. A request of which no operation was noted is none.
     pub(crate) fn saw(&self, session: &Session, record: &Record, seen: &Seen) {
         let took = seen.started.elapsed();
         let account = record.account();
+        let Some(operation) = account.operation else { return };
         let caller = session.label();
-        let tool = match (&account.item, account.operation) {
-            (Some(item), _) => item.split('#').next().unwrap_or_default(),
-            (None, Some(operation)) => operation,
-            (None, None) => "unknown",
-        };
+        let tool = account.item.as_deref().map_or(operation, |item| item.split('#').next().unwrap_or_default());
         self.metrics.ended(tool, caller, seen.code, took);
         if !self.activity.is_watched() {
             return;
