@@ -556,6 +556,6 @@ mod tests {
     async fn asked_at(caller: &Caller) -> (Answer, Option<String>) {
         let call = GuardedCall::new(Route::Tool, MetaTool::Execute, caller, CallContext::default());
         let answer = ask(&call, &tool("fs:write"), "it writes").await;
-        (answer.and_then(|answer| answer), call.context.trace.account().approver)
+        (answer.and_then(|answer| answer), call.context.record.account().approver)
     }
 }

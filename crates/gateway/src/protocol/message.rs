@@ -118,6 +118,8 @@ pub const METHOD_NOT_FOUND: i64 = -32_601;
 pub const INVALID_PARAMS: i64 = -32_602;
 /// The receiver failed to process a valid request.
 pub const INTERNAL_ERROR: i64 = -32_603;
+/// There is no such resource, in the handshake era.
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32_002;
 
 /// The result of a request, or its error.
 pub type Outcome = Result<Raw, RpcError>;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::client_info::{ClientInfo, LogLevel};
-use crate::protocol::message::{INVALID_PARAMS, METHOD_NOT_FOUND, Members, Raw, RpcError};
+use crate::protocol::message::{INVALID_PARAMS, METHOD_NOT_FOUND, Members, RESOURCE_NOT_FOUND, Raw, RpcError};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 
 /// The headers of a request contradict its body.
@@ -114,7 +114,6 @@ pub(crate) fn check_method(method: &str) -> Result<(), RpcError> {
 
 /// An error as the stateless protocol has it: a resource that is not there is a parameter that does not fit.
 pub(crate) fn translated(mut error: RpcError) -> RpcError {
-    const RESOURCE_NOT_FOUND: i64 = -32_002;
     if error.code == RESOURCE_NOT_FOUND {
         error.code = INVALID_PARAMS;
     }

@@ -332,10 +332,11 @@ impl Gateway {
         self.config.mode.list_changes().iter().for_each(|method| session.tell(method, None));
     }
 
-    /// Watches resources for a client that has asked another replica to. What cannot be watched is left out.
-    pub(crate) async fn watch_again(&self, caller: &Caller, uris: Vec<String>) {
+    /// Watches resources for a client that listens to a stream of changes, or has asked another replica to watch them. What
+    /// cannot be watched is left out.
+    pub(crate) async fn watch(&self, caller: &Caller, uris: &[String]) {
         for uri in uris {
-            if let Err(error) = self.dispatcher.passthrough.watch(caller, &uri).await {
+            if let Err(error) = self.dispatcher.passthrough.watch(caller, uri).await {
                 tracing::debug!(code = error.code, "a resource cannot be watched");
             }
         }

@@ -20,7 +20,7 @@ use crate::common::error::{Code, GatewayError};
 use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
-use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, Raw, RpcError};
+use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, RESOURCE_NOT_FOUND, Raw, RpcError};
 use crate::protocol::stateless;
 use crate::protocol::strict;
 use crate::session::client::{Caller, Session};
@@ -38,9 +38,6 @@ use crate::upstream::fault::Fault;
 use crate::upstream::registry::Upstreams;
 use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::sha256_hex;
-
-/// The code of the handshake era for a resource that does not exist.
-const RESOURCE_NOT_FOUND: i64 = -32_002;
 
 /// The request to hear of changes of a resource.
 const SUBSCRIBE: &str = "resources/subscribe";
@@ -286,9 +283,9 @@ impl Passthrough {
         strict::check(text).map_err(RpcError::invalid_params)?;
         let mut members: Members<'_> = params.read().map_err(RpcError::invalid_params)?;
         let named = match method {
-            "resources/read" => self.named_resource(caller, view, Route::Resource, &text_of(&members, "uri")?)?,
+            "resources/read" => self.named_resource(view, Route::Resource, &text_of(&members, "uri")?)?,
             "prompts/get" => self.named_prompt(view, &text_of(&members, "name")?)?,
-            _ => self.named_reference(caller, view, &mut members)?,
+            _ => self.named_reference(view, &mut members)?,
         };
         let context = CallContext {
             progress: None,
@@ -332,14 +329,8 @@ impl Passthrough {
         presented.map_err(|exhausted| GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted))
     }
 
-    fn named_resource<'v>(
-        &'v self,
-        caller: &Caller,
-        view: &'v CatalogView,
-        route: Route,
-        uri: &str,
-    ) -> Result<Named<'v>, RpcError> {
-        let missing = || no_resource(uri, caller.is_modern());
+    fn named_resource<'v>(&'v self, view: &'v CatalogView, route: Route, uri: &str) -> Result<Named<'v>, RpcError> {
+        let missing = || no_resource(uri);
         let item = view.resource_at(uri).ok_or_else(missing)?;
         let upstream = self.owner(&item).ok_or_else(missing)?;
         let arguments = json!({ "uri": uri });
@@ -360,12 +351,7 @@ impl Passthrough {
     }
 
     /// What a completion is for; its reference becomes the upstream's own.
-    fn named_reference<'v>(
-        &'v self,
-        caller: &Caller,
-        view: &'v CatalogView,
-        members: &mut Members<'_>,
-    ) -> Result<Named<'v>, RpcError> {
+    fn named_reference<'v>(&'v self, view: &'v CatalogView, members: &mut Members<'_>) -> Result<Named<'v>, RpcError> {
         let reference =
             members.get("ref").ok_or_else(|| RpcError::invalid_params("`ref` is missing"))?.get().to_owned();
         let mut reference: Members<'_> = serde_json::from_str(&reference).map_err(RpcError::invalid_params)?;
@@ -384,7 +370,7 @@ impl Passthrough {
                         let (operation, item) = (MetaTool::ResourceRead, Cow::Owned(item));
                         Named { route, operation, upstream, item, target: None, arguments }
                     }
-                    None => Named { arguments, ..self.named_resource(caller, view, route, &uri)? },
+                    None => Named { arguments, ..self.named_resource(view, route, &uri)? },
                 }
             }
             other => return Err(RpcError::invalid_params(format!("`ref.type` is `{other}`"))),
@@ -395,6 +381,17 @@ impl Passthrough {
 
     /// Serves `resources/subscribe` and `resources/unsubscribe`.
     async fn subscribe(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let result = self.passed(caller, method, params).await?;
+        match (method, stateless::named(method, params)) {
+            (SUBSCRIBE, Some(uri)) => caller.session().watch(&uri),
+            (_, Some(uri)) => caller.session().unwatch(&uri),
+            _ => {}
+        }
+        Ok(result)
+    }
+
+    /// Has a resource watched, or not any more, for all clients together.
+    async fn passed(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
         let (record, started) = (self.telemetry.new_record(), Instant::now());
         let audited = self.telemetry.audited(caller, &record).filter(|_| method == SUBSCRIBE);
         let passed = async {
@@ -403,13 +400,7 @@ impl Passthrough {
             self.subscriptions.pass(caller.session(), method, params, pass).await
         };
         let outcome = passed.await;
-        let result = self.settled(caller, &record, started, audited, outcome).await?;
-        match (method, stateless::named(method, params)) {
-            (SUBSCRIBE, Some(uri)) => caller.session().watch(&uri),
-            (_, Some(uri)) => caller.session().unwatch(&uri),
-            _ => {}
-        }
-        Ok(result)
+        self.settled(caller, &record, started, audited, outcome).await
     }
 
     /// The upstream of the resource that is to be watched, or not any more; watching is guarded as reading is.
@@ -440,7 +431,7 @@ impl Passthrough {
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
         let view = self.serving.view_for(caller);
-        let missing = || no_resource(&uri, caller.is_modern());
+        let missing = || no_resource(&uri);
         let item = view.resource_at(&uri).ok_or_else(missing)?;
         if method == SUBSCRIBE {
             let context = CallContext { record, ..CallContext::default() };
@@ -473,16 +464,7 @@ impl Passthrough {
     /// # Errors
     /// A guard refuses it, or the upstream's error.
     pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
-        let params = Raw::of(&json!({ "uri": uri }));
-        let (record, started) = (self.telemetry.new_record(), Instant::now());
-        let audited = self.telemetry.audited(caller, &record);
-        let passed = async {
-            let upstream = self.watched(caller, SUBSCRIBE, Some(&params), record.clone()).await?;
-            let pass = || pass(&upstream, caller, self.questions.presented(), SUBSCRIBE, Some(&params));
-            self.subscriptions.pass(caller.session(), SUBSCRIBE, Some(&params), pass).await
-        };
-        let outcome = passed.await;
-        self.settled(caller, &record, started, audited, outcome).await.map(drop)
+        self.passed(caller, SUBSCRIBE, Some(&Raw::of(&json!({ "uri": uri })))).await.map(drop)
     }
 
     /// Ends that for these resources. Upstreams are told in the background.
@@ -578,9 +560,8 @@ fn no_prompt(published: &str) -> RpcError {
     RpcError::new(INVALID_PARAMS, format!("unknown prompt: {published}"))
 }
 
-fn no_resource(uri: &str, modern: bool) -> RpcError {
-    let code = if modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-    let mut error = RpcError::new(code, format!("no upstream has the resource `{uri}`"));
+fn no_resource(uri: &str) -> RpcError {
+    let mut error = RpcError::new(RESOURCE_NOT_FOUND, format!("no upstream has the resource `{uri}`"));
     error.data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
     error
 }

@@ -109,11 +109,7 @@ async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: 
     gateway.enter(session);
     let listening = Listening { gateway, session, id: asked.id, uris };
     let watching = async {
-        for uri in &listening.uris {
-            if let Err(error) = passthrough.watch(caller, uri).await {
-                tracing::debug!(code = error.code, "a resource cannot be watched");
-            }
-        }
+        gateway.watch(caller, &listening.uris).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -610,7 +610,7 @@ fn resume(shared: &Shared, session: &Arc<Session>, last: Option<&str>, out: mpsc
     }
     if gateway.state().sessions().is_some() && !watched.is_empty() {
         let caller = Caller::new(Arc::clone(session), session.client(), out).presenting(presented(head));
-        tokio::spawn(async move { gateway.watch_again(&caller, watched).await });
+        tokio::spawn(async move { gateway.watch(&caller, &watched).await });
     }
 }
 
