@@ -664,7 +664,9 @@ mod tests {
             let (calls, _) = watched.gateway.telemetry().activity.follow();
             let shown: Vec<String> = calls
                 .iter()
-                .map(|call| format!("{} {} {} {}", call.tool, call.decision, call.code, call.remedy.unwrap_or("-")))
+                .map(|call| {
+                    format!("{} {} {} {}", call.tool, call.decision.name(), call.code, call.remedy.unwrap_or("-"))
+                })
                 .collect();
             insta::assert_snapshot!(shown.join("\n"), @r#"
             up:good allow OK -
