@@ -47,7 +47,7 @@ impl Prepared for Ready {
         // The harness wants every tool that ties with the last one.
         let last = hits.get(depth.saturating_sub(1)).map_or(0, |hit| hit.score);
         hits.retain(|hit| hit.score >= last);
-        Ranking { confidence: 1.0, postings_read: self.0.len(), hits }
+        Ranking { confidence: 1.0, postings: self.0.len(), hits }
     }
     fn top(&self, query: &str, k: usize) -> Vec<u32> {
         self.rank(query, k).hits.iter().take(k).map(|hit| hit.item).collect()
