@@ -1,5 +1,7 @@
 //! The output of `ir_measures` by query: query, measure and value, apart by tabs.
 
+use std::collections::BTreeSet;
+
 use super::super::outcomes::Outcomes;
 use super::{Content, Scored, chosen, scored};
 
@@ -24,12 +26,9 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
             .map_err(|_| format!("line {number}: `{value}` is no number; a run file needs --catalog and --queries"))?;
         rows.push((number, query, measure, value));
     }
-    let mut names: Vec<String> = Vec::new();
-    for (_, _, measure, _) in &rows {
-        if !names.iter().any(|name| name == measure) {
-            names.push((*measure).to_owned());
-        }
-    }
+    let mut known = BTreeSet::new();
+    let measures = rows.iter().map(|(_, _, measure, _)| *measure);
+    let names: Vec<String> = measures.filter(|measure| known.insert(*measure)).map(str::to_owned).collect();
     let name = chosen(&names, score)?;
     let items = rows.into_iter().filter(|(_, query, measure, _)| *measure == name && *query != ALL);
     let items = items.map(|(place, query, _, score)| Scored { place, id: query.to_owned(), score, asked: None });

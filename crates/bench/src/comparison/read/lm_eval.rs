@@ -4,6 +4,8 @@
 //! A task may take the answer out of a model's text by several filters, and then the log has a line for each filter of a
 //! document. Those are different measurements: a filter is to a log what an engine is to a results file.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use super::super::outcomes::Outcomes;
@@ -31,6 +33,7 @@ pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
 fn outcomes(text: &str, content: &Content<'_>) -> Result<Outcomes, String> {
     let Part { score, engine, .. } = content.part;
     let mut filters: Vec<Filter> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (place, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let refuse = |reason: &str| format!("line {place}: {reason}");
         let row: Json = serde_json::from_str(line).map_err(|_| refuse("it is no JSON object"))?;
@@ -39,9 +42,9 @@ fn outcomes(text: &str, content: &Content<'_>) -> Result<Outcomes, String> {
             None | Some(Json::Null) => NO_FILTER.to_owned(),
             Some(filter) => identity(filter).ok_or_else(|| refuse("its `filter` is no name"))?,
         };
-        let at = filters.iter().position(|filter| filter.name == name).unwrap_or_else(|| {
+        let at = *places.entry(name).or_insert_with_key(|name| {
             let score = named(&row, score).map_err(|reason| refuse(&reason));
-            filters.push(Filter { name, score, items: Ok(Vec::new()) });
+            filters.push(Filter { name: name.clone(), score, items: Ok(Vec::new()) });
             filters.len() - 1
         });
         let Filter { score: Ok(score), items, .. } = &mut filters[at] else { continue };
