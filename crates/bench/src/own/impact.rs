@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::gate::{Moved, sort_worst_first};
-use super::place::{Place, locate};
+use super::place::{Place, Texts};
 use crate::eval::collection::{Asked, Names, handles};
 use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide};
 use crate::eval::engine::Engine;
@@ -338,8 +338,9 @@ fn means(pairs: &[(f64, f64)]) -> (f64, f64) {
 /// Everything that changed, the largest change of tokens first, then by id.
 fn definitions(sides: Sides<'_>) -> Vec<Definition> {
     let mut found = Vec::new();
-    let place = |path: &Path, catalog: &Catalog, id: &str| {
-        catalog.position(id).and_then(|position| catalog.items().get(position)).and_then(|item| locate(path, item))
+    let (old_texts, new_texts) = (Texts::of(sides.old_path), Texts::of(sides.new_path));
+    let place = |texts: &Texts, catalog: &Catalog, id: &str| {
+        catalog.position(id).and_then(|position| catalog.items().get(position)).and_then(|item| texts.locate(item))
     };
     let mut push = |kind: Kind, old: Option<&Entry>, new: Option<&Entry>| {
         let Some(shown) = new.or(old) else { return };
@@ -353,8 +354,8 @@ fn definitions(sides: Sides<'_>) -> Vec<Definition> {
             tokens_before: old.map_or(0, |entry| entry.tokens),
             tokens_after: new.map_or(0, |entry| entry.tokens),
             place: match new {
-                Some(new) => place(sides.new_path, sides.new, &new.id),
-                None => place(sides.old_path, sides.old, &shown.id),
+                Some(new) => place(&new_texts, sides.new, &new.id),
+                None => place(&old_texts, sides.old, &shown.id),
             },
             alone: None,
         });

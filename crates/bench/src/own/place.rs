@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::catalog::{MAX_FILE_BYTES, SelectableItem};
+use contextweaver_core::files::read_text_file;
 
 /// Files of a folder that are looked through, at most.
 const MOST_FILES: usize = 1_000;
@@ -25,17 +26,31 @@ pub struct Place {
     pub end_line: usize,
 }
 
-/// The place of `item` in the file or folder `source`; `None` when it is not found.
-#[must_use]
-pub fn locate(source: &Path, item: &SelectableItem) -> Option<Place> {
-    let files = if source.is_dir() { files_of(source) } else { vec![source.to_owned()] };
-    let texts = || files.iter().filter_map(|path| Some((path, fs::read_to_string(path).ok()?)));
-    let found = |(path, lines): (&PathBuf, Option<(usize, usize)>)| {
-        lines.map(|(line, end_line)| Place { path: path.clone(), line, end_line })
-    };
-    let raw = item.raw.as_ref().map(|raw| raw.get());
-    let whole = texts().find_map(|(path, text)| found((path, raw.and_then(|raw| lines_of(&text, raw)))));
-    whole.or_else(|| texts().find_map(|(path, text)| found((path, line_of_name(&text, &item.name)))))
+/// The files of a catalog, read once for all definitions that are looked for.
+#[derive(Debug)]
+pub struct Texts(Vec<(PathBuf, String)>);
+
+impl Texts {
+    /// Those of the file or folder `source`. What cannot be read, or is larger than a file of a catalog may be, is left out.
+    #[must_use]
+    pub fn of(source: &Path) -> Self {
+        let files = if source.is_dir() { files_of(source) } else { vec![source.to_owned()] };
+        let text = |path: PathBuf| read_text_file(&path, MAX_FILE_BYTES).ok().map(|text| (path, text));
+        Self(files.into_iter().filter_map(text).collect())
+    }
+
+    /// The place of `item`; `None` when it is not found.
+    #[must_use]
+    pub fn locate(&self, item: &SelectableItem) -> Option<Place> {
+        let place = |lines: &dyn Fn(&str) -> Option<(usize, usize)>| {
+            self.0.iter().find_map(|(path, text)| {
+                lines(text).map(|(line, end_line)| Place { path: path.clone(), line, end_line })
+            })
+        };
+        let raw = item.raw.as_ref().map(|raw| raw.get());
+        let whole = raw.and_then(|raw| place(&|text| lines_of(text, raw)));
+        whole.or_else(|| place(&|text| line_of_name(text, &item.name)))
+    }
 }
 
 fn files_of(folder: &Path) -> Vec<PathBuf> {
@@ -82,9 +97,12 @@ mod tests {
         // Without YAML in this build, the JSON file alone.
         let catalog =
             loaded.or_else(|_| load(&[folder.path().join("one.json")], LoadOptions::default())).unwrap().catalog;
+        let texts = Texts::of(folder.path());
+        // What is found does not hang on what becomes of the files meanwhile: each is read once.
+        fs::remove_file(folder.path().join("one.json")).unwrap();
         let place = |name: &str| {
             let item = catalog.items().iter().find(|item| item.name == name)?;
-            let place = locate(folder.path(), item)?;
+            let place = texts.locate(item)?;
             Some((place.path.file_name()?.to_str()?.to_owned(), place.line, place.end_line))
         };
         assert_eq!(place("a"), Some(("one.json".to_owned(), 2, 3)));
@@ -93,7 +111,7 @@ mod tests {
         assert_eq!(line_of_name(yaml, "bc"), Some((4, 4)));
         assert_eq!(line_of_name(yaml, "c"), None);
         let gone = SelectableItem::tool("x:gone#00000000", "x", "gone", "");
-        assert_eq!(locate(folder.path(), &gone), None);
-        assert_eq!(locate(&folder.path().join("nowhere"), &gone), None);
+        assert_eq!(texts.locate(&gone), None);
+        assert_eq!(Texts::of(&folder.path().join("nowhere")).locate(&gone), None);
     }
 }
