@@ -228,7 +228,7 @@ fn common_measure(base: &Outcomes, head: &Outcomes, measure: Measure) -> Result<
 fn shared_sets<'o>(base: &'o Outcomes, head: &'o Outcomes) -> Vec<SharedSet<'o>> {
     // Of collections, the tools stand for others like them. A single catalog has all the tools that there are, and a loss on
     // one of them is a loss.
-    let tools_are_a_sample = head.sets.len() > 1;
+    let tools_are_a_sample = head.sets.keys().filter(|name| base.sets.contains_key(*name)).count() > 1;
     let mut shared = Vec::new();
     for (name, right) in &head.sets {
         let Some(left) = base.sets.get(name) else { continue };
@@ -579,6 +579,11 @@ mod tests {
         assert_eq!((alone.word, alone.clusters), (Word::Regressed, 60));
         let several = compared(&named(&[("a", 0), ("b", 0)]), &named(&[("a", 10), ("b", 0)])).verdict;
         assert_eq!((several.word, several.clusters, several.p), (Word::Inconclusive, 12, 1.0));
+        // What one side has besides does not make a sample of what both have.
+        let (one, two) = (named(&[("a", 0)]), named(&[("a", 10), ("b", 0)]));
+        for (base, head) in [(&one, &two), (&two, &one)] {
+            assert_eq!(compare(base, head, Measure::RECALL_5, true).unwrap().verdict.clusters, 60);
+        }
     }
 
     #[test]
