@@ -471,7 +471,7 @@ mod tests {
     fn queries_are_paired_by_what_they_ask() {
         type Asked<'a> = &'a [(&'a str, &'a str, &'a str)];
         type Case<'a> = (&'a str, Asked<'a>, Asked<'a>, &'a [(&'a str, &'a str)]);
-        let table: [Case; 9] = [
+        let table: [Case; 10] = [
             ("ids alone", &[("1", "", ""), ("2", "", "")], &[("2", "", ""), ("3", "", "")], &[("2", "2")]),
             ("an id with other words", &[("1", "pay", "")], &[("1", "send", "")], &[]),
             ("words on one side", &[("1", "pay", "")], &[("1", "", "a")], &[("1", "1")]),
@@ -491,6 +491,12 @@ mod tests {
                 &[("2", "2"), ("1", "x")],
             ),
             ("equal words with another digest", &[("1", "pay", "a")], &[("p", "pay", "b")], &[]),
+            (
+                "equal words of which the first have another digest",
+                &[("1", "pay", "a"), ("2", "pay", "b"), ("3", "pay", "")],
+                &[("x", "pay", "c"), ("y", "pay", "b")],
+                &[("3", "x"), ("2", "y")],
+            ),
         ];
         for (what, base, head, expected) in table {
             let (base, head) = (asked("base", base), asked("head", head));

@@ -114,9 +114,9 @@ impl ItemSet {
             for id in head.items.keys() {
                 let Some(asked) = head_words.get(id).filter(|_| !partners.contains_key(id.as_str())) else { continue };
                 let Some(ids) = open.get_mut(asked.as_str()) else { continue };
-                if let Some(base_id) = ids.front().filter(|base_id| self.asks_the_same(base_id, head, id)).copied() {
+                let place = ids.iter().position(|base_id| self.asks_the_same(base_id, head, id));
+                if let Some(base_id) = place.and_then(|place| ids.remove(place)) {
                     partners.insert(id, base_id);
-                    ids.pop_front();
                 }
             }
         }
