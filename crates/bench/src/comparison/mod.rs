@@ -289,14 +289,14 @@ fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Vec<SetComparison> {
     let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide(std::slice::from_ref(pairs), MARGIN)).collect();
     let adjusted = holm(&verdicts.iter().map(|verdict| verdict.p).collect::<Vec<f64>>());
     let row = |((set, pairs), (verdict, p_holm)): ((&SharedSet, &Vec<Pair>), (Decision, f64))| {
-        let (lost, won) = hits(set);
+        let (p_holm, (lost, won)) = (round6(p_holm), hits(set));
         let shown = p_holm <= LEVEL || verdict.word == Word::Same;
         SetComparison {
             set: set.name.to_owned(),
             base: round6(mean(pairs.iter().map(|pair| pair.base))),
             head: round6(mean(pairs.iter().map(|pair| pair.head))),
             verdict: Decision { word: if shown { verdict.word } else { Word::Inconclusive }, ..verdict },
-            p_holm: round6(p_holm),
+            p_holm,
             lost,
             won,
             p_hits: round6(sign_test(won, lost)),

@@ -160,6 +160,10 @@ pub struct Decision {
 #[must_use]
 pub fn decide(sets: &[Vec<Pair>], margin: f64) -> Decision {
     let decision = decide_with(sets, margin, BOOTSTRAP_SEED);
+    if decision.differing == 0 {
+        // Whatever is drawn, it is nothing.
+        return decision;
+    }
     let other =
         OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, margin, seed).word).find(|word| *word != decision.word);
     Decision { another_seed: other, ..decision }
@@ -194,8 +198,10 @@ fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
     if is_clustered {
         found = found.wider(&Evidence::of(&sets, |set| &set.clusters, seed));
     }
-    let difference = mean(sets.iter().map(|set| ratio(&set.queries)));
-    let Evidence { p, low, high, could_have_seen, is_assumed } = found;
+    let Evidence { could_have_seen, is_assumed, .. } = found;
+    // Rounded before anything is concluded: the word agrees with the digits beside it.
+    let difference = round6(mean(sets.iter().map(|set| ratio(&set.queries))));
+    let [low, high, p] = [found.low, found.high, found.p].map(round6);
     // A margin of nothing would take queries without end.
     let needed = (could_have_seen / margin.max(0.001)).powi(2) * queries.max(1) as f64;
     let word = match difference {
@@ -210,10 +216,10 @@ fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
         queries,
         differing,
         clusters,
-        difference: round6(difference),
-        low: round6(low),
-        high: round6(high),
-        p: round6(p),
+        difference,
+        low,
+        high,
+        p,
         could_have_seen: round6(if is_assumed { could_have_seen.min(1.0) } else { could_have_seen }),
         assumed_differing: is_assumed.then_some(ASSUMED),
         more_queries: (needed.ceil() as usize).saturating_sub(queries),
@@ -310,6 +316,9 @@ fn assumed_error(units: &[Unit]) -> f64 {
 
 /// The 5th and 95th percentile of the mean over the sets when the units of each are resampled.
 fn interval(sets: &[&Vec<Unit>], seed: u64) -> (f64, f64) {
+    if sets.iter().all(|set| set.iter().all(|unit| unit.sum == 0.0)) {
+        return (0.0, 0.0);
+    }
     let mut rng = Rng::new(seed).fork("interval");
     let mut resampled = |set: &[Unit]| {
         let (mut sum, mut queries) = (0.0, 0);
@@ -387,6 +396,15 @@ mod tests {
     fn what_counts_as_none_is_the_callers() {
         let lost = [pairs(400, 12, 0)];
         assert_eq!([0.01, 0.10].map(|margin| decide(&lost, margin).word), [Word::Regressed, Word::Same]);
+    }
+
+    #[test]
+    fn a_word_agrees_with_the_digits_beside_it() {
+        // Every query falls by one point, which the last bit of the difference exceeds.
+        let pairs = Pair::single([(0.30, 0.29); 40]);
+        assert!(pairs.iter().all(|pair| pair.difference() < -MARGIN));
+        let decision = decide(&[pairs], MARGIN);
+        assert_eq!((decision.word, decision.low, decision.high), (Word::Same, -0.01, -0.01));
     }
 
     #[test]
