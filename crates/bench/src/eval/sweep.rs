@@ -1,8 +1,8 @@
 //! A grid of configurations of the router over all collections: which of its choices are worth having?
 //!
 //! The unit is the collection. Every configuration has its macro mean (the mean over collections of the mean over
-//! queries) and its paired difference from the first, on each collection and over all. Since a grid is looked at to
-//! choose from it, [`held_out`] says what the choice is worth where it could not look: it is made on all collections
+//! queries) and its paired difference from the first, on each collection and over all, by query and by the first tool that
+//! queries need. Since a grid is looked at to choose from it, [`held_out`] says what the choice is worth where it could not look: it is made on all collections
 //! but those of one catalog, scored on these, in turn.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::engine::RouterEngine;
 use super::error::EvalError;
 use super::record::Compared;
 use super::run::ndcg_and_recall;
-use super::statistics::{correct_against_first, mean, paired, paired_macro, round6};
+use super::statistics::{correct_against_first, mean, paired_by_tool, paired_macro_by_tool, round6};
 use super::vary::{GridError, Vary, bounded, by_parameter, number, values};
 use contextweaver_routing::{
     BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, catalog_sha256,
@@ -205,20 +205,22 @@ fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collecti
         own.iter().zip(first).map(of_one).collect()
     };
     let (ndcg, recall) = (pairs(|one| &one.ndcg), pairs(|one| &one.recall));
+    let tools: Vec<Vec<u32>> = collections.iter().map(|one| one.first_tools()).collect();
     let on = |at: usize| OnCollection {
         name: collections[at].name.clone(),
         ndcg_at_10: round6(mean(own[at].ndcg.iter().copied())),
         recall_at_5: round6(mean(own[at].recall.iter().copied())),
-        ndcg_against_first: Compared::alone(paired(FIRST, &ndcg[at])),
-        recall_against_first: Compared::alone(paired(FIRST, &recall[at])),
+        ndcg_against_first: Compared::alone(paired_by_tool(FIRST, &ndcg[at], &tools[at])),
+        recall_against_first: Compared::alone(paired_by_tool(FIRST, &recall[at], &tools[at])),
     };
     let collections: Vec<OnCollection> = (0..collections.len()).map(on).collect();
+    let tools: Vec<&[u32]> = tools.iter().map(Vec::as_slice).collect();
     Row {
         name: candidate.name.clone(),
         ndcg_at_10: round6(mean(collections.iter().map(|one| one.ndcg_at_10))),
         recall_at_5: round6(mean(collections.iter().map(|one| one.recall_at_5))),
-        ndcg_against_first: Compared::alone(paired_macro(FIRST, &ndcg)),
-        recall_against_first: Compared::alone(paired_macro(FIRST, &recall)),
+        ndcg_against_first: Compared::alone(paired_macro_by_tool(FIRST, &ndcg, &tools)),
+        recall_against_first: Compared::alone(paired_macro_by_tool(FIRST, &recall, &tools)),
         collections,
     }
 }
@@ -440,12 +442,19 @@ mod tests {
     use super::*;
 
     fn collection(name: &str, query: &str, relevant: &str) -> Collection {
+        collection_of(name, &[query], relevant)
+    }
+
+    /// Queries that all need the same tool.
+    fn collection_of(name: &str, queries: &[&str], relevant: &str) -> Collection {
         let tools = r#"[{"name": "send_mail", "description": "Send a letter"},
             {"name": "list_issues", "description": "List all the mail that was sent"}]"#;
         let tools = tools.replace("letter", &format!("letter to {name}"));
-        let query = format!(r#"{{"id": "1", "query": "{query}", "relevant": ["{relevant}"]}}"#);
+        let line =
+            |(id, query)| format!("{{\"id\": \"{id}\", \"query\": \"{query}\", \"relevant\": [\"{relevant}\"]}}\n");
+        let queries: String = (1..).zip(queries).map(line).collect();
         let source = |text| Source { path: Path::new("test"), bytes: text };
-        Collection::from_bytes(name, Origin::Embedded, source(tools.as_bytes()), source(query.as_bytes())).unwrap()
+        Collection::from_bytes(name, Origin::Embedded, source(tools.as_bytes()), source(queries.as_bytes())).unwrap()
     }
 
     #[test]
@@ -513,9 +522,23 @@ mod tests {
     }
 
     #[test]
+    fn queries_of_one_tool_are_no_independent_evidence() {
+        let collection = collection_of("a", &["sned leter"; 12], "send_mail");
+        let with = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let without = RoutingConfig { spelling: 0.0, ..with };
+        let candidates =
+            [without, with].map(|config| Candidate { name: config.spelling.to_string(), config, varied: None });
+        let outcomes = sweep(&candidates, &[&collection], || ()).unwrap();
+        for one in [&outcomes[1].recall_against_first, &outcomes[1].collections[0].recall_against_first] {
+            let Compared { paired, .. } = one;
+            assert_eq!((paired.difference.mean, paired.differing, paired.p), (1.0, 12, 1.0));
+        }
+    }
+
+    #[test]
     fn a_best_value_at_the_end_of_what_was_tried_is_named() {
         let found = |ndcg: f64| {
-            let nothing = Compared::alone(paired("first", &[]));
+            let nothing = Compared::alone(paired_by_tool("first", &[], &[]));
             let (ndcg_against_first, recall_against_first) = (nothing.clone(), nothing);
             let (name, collections) = (String::new(), Vec::new());
             Row { name, ndcg_at_10: ndcg, recall_at_5: 0.0, ndcg_against_first, recall_against_first, collections }
