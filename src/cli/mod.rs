@@ -35,6 +35,7 @@ mod init;
 mod inspect;
 mod mcp;
 mod models;
+mod output;
 mod outside;
 mod price;
 mod print_tree;
@@ -49,6 +50,8 @@ mod terminal;
 mod tools;
 mod verify;
 mod view;
+
+pub(crate) use self::output::Output;
 
 /// How a command ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,8 +175,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         // Help is for whoever looks at standard output: colours follow what that is.
         Err(help) => {
             let mut stdout = anstream::stdout();
-            write!(stdout, "{}", help.render().ansi())?;
-            stdout.flush()?;
+            let written = write!(stdout, "{}", help.render().ansi()).and_then(|()| stdout.flush());
+            output::read_or_not(written, ())?;
             return Ok(Outcome::Ok);
         }
     };
@@ -221,15 +224,6 @@ fn without_lenient(mut error: anyhow::Error) -> anyhow::Error {
         fault.can_be_left_out = false;
     }
     error
-}
-
-/// Whether an error means that the reader of our output has gone.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let broken = |kind: io::ErrorKind| kind == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| broken(error.kind()))
-            || cause.downcast_ref::<serde_json::Error>().is_some_and(|error| error.io_error_kind().is_some_and(broken))
-    })
 }
 
 /// Says on standard error what went wrong: as JSON in the one form where the command line asks for JSON, else as text. That

@@ -609,6 +609,30 @@ fn a_reader_that_leaves_is_no_error() {
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
+#[test]
+fn how_a_command_ends_does_not_hang_on_who_reads_it() {
+    use std::process::Command;
+    let files = files();
+    files.write("queries.jsonl", r#"{"id": "q", "query": "pizza", "relevant": ["create_issue"]}"#);
+    let eval = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--engine", "lexical"];
+    let table = [
+        (&[&eval[..], &["--fail-under", "recall@5=0"]].concat()[..], 0),
+        (&[&eval[..], &["--fail-under", "recall@5=.5"]].concat(), 1),
+        (&[&eval[..], &["--fail-under", "recall@5=.5", "--format", "json"]].concat(), 1),
+        (&["route", "--catalog", "none.json", "x"], 2),
+        (&["--help"], 0),
+    ];
+    for (arguments, code) in table {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        let output = command.args(arguments).current_dir(files.path("")).stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(!said.contains("ipe"), "{arguments:?}: {said}");
+    }
+}
+
 /// All commands, the outer ones first, as the help lists them.
 fn every_command() -> Vec<Vec<String>> {
     let (mut found, mut next) = (Vec::new(), vec![Vec::<String>::new()]);

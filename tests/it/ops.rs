@@ -314,6 +314,11 @@ fn a_view_follows_a_file_of_events_until_it_is_interrupted() {
     following.until("  UPSTREAM_TIMEOUT");
     assert_eq!(following.interrupt(), (Some(0), String::new()));
 
+    // Nor does it follow anything for nobody.
+    let mut unread = files.start(&watch);
+    drop(unread.stdout.take());
+    assert_eq!(unread.wait().unwrap().code(), Some(0));
+
     let following = Following::start(&files, &[&watch[..], &["--window", "1h", "--format", "json"]].concat());
     let line = following.until("{").remove(0);
     let seen: Value = serde_json::from_str(&line).unwrap();

@@ -11,6 +11,7 @@ use anyhow::Result;
 
 use super::block_on;
 use crate::cli::http::signalled;
+use crate::cli::output::reader_has_gone;
 use crate::cli::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
 
@@ -24,8 +25,8 @@ struct Room {
 /// Where a terminal does not say how large it is.
 const USUAL: Room = Room { columns: 80, lines: 24 };
 
-/// Writes what `look` gives, at once and then every so often, until the process is told to end. `head` stands above each view on a
-/// terminal.
+/// Writes what `look` gives, at once and then every so often, until the process is told to end or nobody reads any more. `head`
+/// stands above each view on a terminal.
 ///
 /// # Errors
 /// What `look` gives, or the view cannot be written.
@@ -61,6 +62,9 @@ pub(super) fn watch(
                 last = Some(view);
             }
             out.flush()?;
+            if reader_has_gone() {
+                break;
+            }
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
                 () = &mut ended => break,
