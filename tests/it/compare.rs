@@ -322,6 +322,12 @@ fn queries_are_the_same_by_what_they_ask() {
             }
         }
     }
+    // Without digests nothing says that a reworded query is another one.
+    files.write("queries.jsonl", queries(&|number| (format!("q{number}"), format!("a door {number}"), "send_mail")));
+    let own = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--run", "x=now.tsv"];
+    let reworded = files.run(&[&own[..], &["--baseline", "without.json", "--changed-inputs"]].concat());
+    let message = "the baseline `x` holds no digests of its queries, so nothing says which of them are still the same";
+    assert!(reworded.code == 2 && reworded.stderr.contains(message), "{}", reworded.shown());
     // A file without digests still holds the tools that its queries need.
     files.write("queries.jsonl", queries(&|number| (format!("q{number}"), text(number), "lock_door")));
     files.write("now.tsv", "q1\t1\tlock_door\n");

@@ -396,6 +396,13 @@ fn a_baseline_is_compared_in_pairs() {
         least.shown()
     );
 
+    // Queries that were taken out of the file are missing, and not asked alike.
+    let mut fewer: serde_json::Value = serde_json::from_str(&base.stdout).unwrap();
+    fewer["evaluations"][0]["ranks"].as_object_mut().unwrap().remove("q7");
+    files.write("fewer.json", fewer.to_string());
+    let fewer = eval(&files, &["--engine", "lexical", "--baseline", "fewer.json"]);
+    assert!(fewer.code == 2 && fewer.stdout.contains("against the baseline: not comparable"), "{}", fewer.shown());
+
     files.write("worse.tsv", "q1\t1\tsend_mail\n");
     let worse = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "base.json"]);
     assert_eq!(worse.code, 1, "{}", worse.shown());

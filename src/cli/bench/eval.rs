@@ -830,12 +830,21 @@ fn read_baseline(path: &Path) -> Result<Evaluations> {
 /// The first engine against the first of the baseline, over the queries that both have.
 fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Evaluations) -> Result<Decision> {
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
-    let (then, now) = (baseline.items(base), ItemSet::of(collection, &first.evaluation.facts.ranks));
+    let (then, now) = (baseline.items_on(base, collection), ItemSet::of(collection, &first.evaluation.facts.ranks));
     let recall = |value: &Value| value.of(Measure::RECALL_5);
     let alike = then.alike(&now);
     let decision = decide(&[Pair::single(alike.iter().map(|one| (recall(one.base), recall(one.head))))], MARGIN);
-    if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
+    let same_inputs = baseline.inputs_sha256 == collection.inputs_sha256;
+    let is_the_same = same_inputs && alike.len() == then.items.len() && alike.len() == now.items.len();
+    if !is_the_same && !args.changed_inputs {
         return Ok(Decision { word: Word::NotComparable, ..decision });
+    }
+    if !same_inputs && baseline.queries.is_empty() {
+        bail!(
+            "the baseline `{}` holds no digests of its queries, so nothing says which of them are still the same; record it \
+             again",
+            base.configuration
+        );
     }
     if alike.is_empty() {
         bail!("the baseline `{}` and the queries file have no query in common", base.configuration);

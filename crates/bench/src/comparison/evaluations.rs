@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 
 use super::outcomes::{ItemSet, Value};
+use crate::eval::collection::Collection;
 use contextweaver_core::files::without_mark;
 
 /// The number of the form.
@@ -110,6 +111,15 @@ impl Evaluations {
             digests: self.queries.clone(),
             ..ItemSet::default()
         }
+    }
+
+    /// The same beside what is measured on `collection` now, with what that says of its queries. A file without digests does
+    /// not say which of its queries are still the same in other inputs: there, its ids are no more than numbers.
+    #[must_use]
+    pub fn items_on(&self, engine: &EngineRanks, collection: &Collection) -> ItemSet {
+        let items = self.items(engine).named_by(collection);
+        let in_order = self.queries.is_empty() && self.inputs_sha256 != collection.inputs_sha256;
+        ItemSet { in_order, ..items }
     }
 }
 

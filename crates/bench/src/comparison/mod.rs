@@ -550,6 +550,20 @@ mod tests {
         assert_eq!(ItemSet::in_order(&collection.inputs_sha256, &ranks).named_by(&collection), measured);
         let elsewhere = ItemSet::in_order("other", &ranks);
         assert_eq!(elsewhere.clone().named_by(&collection), elsewhere);
+        // Of other inputs, only digests say which queries of a file are still the same.
+        let digests = collection.digests();
+        for (inputs, digests, alike) in
+            [(&*collection.inputs_sha256, BTreeMap::new(), 12), ("other", BTreeMap::new(), 0), ("other", digests, 12)]
+        {
+            let ranks: BTreeMap<String, [usize; 1]> = (1..=12).map(|rank| (format!("q{rank}"), [rank])).collect();
+            let evaluation = serde_json::json!({"configuration": "x", "ranks": ranks});
+            let file = serde_json::json!({
+                "schema_version": 1, "inputs_sha256": inputs, "queries": digests, "evaluations": [evaluation],
+            });
+            let file = evaluations::Evaluations::parse(file.to_string().as_bytes()).unwrap();
+            let items = file.items_on(&file.evaluations[0], &collection);
+            assert_eq!(items.alike(&measured).len(), alike, "{inputs}");
+        }
     }
 
     #[test]

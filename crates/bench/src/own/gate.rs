@@ -212,11 +212,8 @@ fn against(
 ) -> Option<Against> {
     let earlier = base.evaluations.first()?;
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
-    let (then, now) = (base.items(earlier).named_by(collection), ItemSet::of(collection, &first.facts.ranks));
-    // Of other inputs, an earlier file that has no digest of a query does not say which of its queries are still the same.
-    let is_known = same_inputs || !base.queries.is_empty();
-    let alike: BTreeMap<&str, Alike<'_>> =
-        then.alike(&now).into_iter().filter(|_| is_known).map(|one| (one.head_id, one)).collect();
+    let (then, now) = (base.items_on(earlier, collection), ItemSet::of(collection, &first.facts.ranks));
+    let alike: BTreeMap<&str, Alike<'_>> = then.alike(&now).into_iter().map(|one| (one.head_id, one)).collect();
     let mut pairs = Vec::new();
     let mut moved = Vec::new();
     for query in &collection.queries {
