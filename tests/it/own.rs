@@ -407,6 +407,26 @@ fn a_change_is_written_for_ci() {
 }
 
 #[test]
+fn every_form_says_that_definitions_were_not_measured_alone() {
+    let files = two_catalogs();
+    let tool = |number: usize| json!({"name": format!("tool_{number}"), "description": "Open a box", "server": "more"});
+    let mut tools: Vec<Value> = serde_json::from_str(&fs::read_to_string(files.path("old.json")).unwrap()).unwrap();
+    tools.extend((0..66).map(tool));
+    files.write("new.json", serde_json::to_string(&tools).unwrap());
+    files.write("queries.jsonl", r#"{"id": "q1", "query": "open an issue", "relevant": ["create_issue"]}"#);
+    for form in ["text", "markdown", "json", "junit", "sarif"] {
+        let shown = impact(&files, &["--format", form]);
+        assert_eq!(shown.code, 0, "{form}: {}", shown.shown());
+        assert_eq!(
+            shown.stdout.matches("2 definitions were not measured alone").count(),
+            1,
+            "{form}: {}",
+            shown.shown()
+        );
+    }
+}
+
+#[test]
 fn a_change_that_cannot_be_measured_is_refused() {
     let files = two_catalogs();
     files.write("wrong.jsonl", "{\"id\": \"q1\", \"query\": \"x\", \"relevant\": [\"pizza\"]}\n");

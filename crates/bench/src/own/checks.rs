@@ -113,6 +113,7 @@ pub fn checks(impact: &Impact, budget: &Budget) -> Vec<Check> {
         let largest = impact.definitions.iter().filter(|one| one.growth() > 0).max_by_key(|one| one.growth());
         found.push(check(Rule::TokenBudget, "tokens", now > most, message, largest));
     }
+    found.extend(others(impact));
     found.extend(impact.definitions.iter().flat_map(of_definition));
     found
 }
@@ -160,6 +161,18 @@ fn tools_stay(impact: &Impact) -> Check {
         }
     };
     check(Rule::ToolsStay, "tools", !impact.lost.is_empty(), message, None)
+}
+
+/// The definitions that were not judged, where there are any: a small change may do much.
+fn others(impact: &Impact) -> Option<Check> {
+    let others = impact.definitions.iter().filter(|one| one.alone.is_none()).count();
+    let message = match others {
+        0 => return None,
+        1 => "1 definition was not measured alone".to_owned(),
+        others => format!("{} definitions were not measured alone", count(others)),
+    };
+    let (rule, subject) = (Rule::Definition, "others".to_owned());
+    Some(Check { rule, subject, status: Status::Warning, message, place: None })
 }
 
 fn of_definition(definition: &Definition) -> Vec<Check> {

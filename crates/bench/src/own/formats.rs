@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::checks::{Check, Rule, Status};
-use super::impact::{Definition, Impact, MEASURED_ALONE};
+use super::impact::{Definition, Impact};
 use super::words::{code, shortened};
 use crate::eval::decision::MARGIN;
 use crate::report::markup::escaped_xml;
@@ -80,9 +80,6 @@ fn rest(impact: &Impact) -> String {
     let definitions = impact.definitions.len();
     if definitions > SHOWN {
         let _ = writeln!(text, "… and {} definitions more; --format json has all", count(definitions - SHOWN));
-    }
-    if definitions > MEASURED_ALONE {
-        let _ = writeln!(text, "{} definitions were not measured alone", count(definitions - MEASURED_ALONE));
     }
     let sign = if impact.tokens_after < impact.tokens_before { '−' } else { '+' };
     let growth = count(impact.tokens_after.abs_diff(impact.tokens_before));
