@@ -170,6 +170,35 @@ fn a_query_with_another_id_is_the_same_query() {
 }
 
 #[test]
+fn results_that_nothing_can_be_compared_with_are_replaced_only_on_purpose() {
+    let files = workspace();
+    let path = files.path("gate/queries.jsonl");
+    let queries = fs::read_to_string(&path).unwrap();
+    let reworded = |line: &str| {
+        let mut query: Value = serde_json::from_str(line).unwrap();
+        query["query"] = format!("{}?!", query["query"].as_str().unwrap()).into();
+        format!("{query}\n")
+    };
+    fs::write(&path, queries.lines().map(reworded).collect::<String>()).unwrap();
+    let results = || fs::read(files.path("gate/results.json")).unwrap();
+    let before = results();
+    let run = files.run(&["bench", "run", "--root", "gate"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    assert!(
+        run.stdout.contains("so results.json was not written: run `contextweaver bench run --root gate`")
+            && run.stdout.ends_with("\nNot written: gate/results.json\n")
+            && run.stderr.contains("no query that is asked alike here; `--accept` replaces them"),
+        "{}",
+        run.shown()
+    );
+    assert_eq!(results(), before);
+    let accepted = files.run(&["bench", "run", "--root", "gate", "--accept"]);
+    assert_eq!(accepted.code, 0, "{}", accepted.shown());
+    assert_ne!(results(), before);
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+}
+
+#[test]
 fn results_that_are_not_recorded_or_cannot_be_read_are_not_passed_over() {
     let files = workspace();
     let whole = fs::read_to_string(files.path("gate/results.json")).unwrap();

@@ -117,9 +117,9 @@ fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Evaluations>) -> Resu
     judge(&own.limits, &fresh.collection, &fresh.measured, base).context("gate.toml names no engine")
 }
 
-/// Measures, judges against the results of the last run, and writes the new ones. Where the gate fails, the last ones stay:
-/// the next run would be judged against what was just refused. `accept` writes the new ones all the same. `html` is where
-/// the report goes.
+/// Measures, judges against the results of the last run, and writes the new ones. Where the gate fails, or nothing can be
+/// compared with the last ones, these stay: the next run would be judged against what was just refused, or was never judged.
+/// `accept` writes the new ones all the same. `html` is where the report goes.
 pub(super) fn run(
     own: &OwnWorkspace,
     html: Option<&Path>,
@@ -135,7 +135,7 @@ pub(super) fn run(
     let fresh = fresh(own)?;
     let judged = judged(own, &fresh, base.as_ref())?;
     let holds = judged.failed.is_empty();
-    let written = holds || accept || base.is_none();
+    let written = holds && is_comparable(&judged) || accept || base.is_none();
     let committed = if written { Committed::NotAsked } else { Committed::Kept };
     let page = html.map(|path| Ok::<_, anyhow::Error>((path, report(own, &fresh, &judged, committed)?))).transpose()?;
     if written {
@@ -162,7 +162,15 @@ pub(super) fn run(
             }
         }
     }
+    if !is_comparable(&judged) && !accept {
+        bail!("the last results have no query that is asked alike here; `--accept` replaces them with the new ones");
+    }
     Ok(if holds { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// Whether something is compared, where there is something to compare with.
+fn is_comparable(judged: &Judged) -> bool {
+    judged.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable)
 }
 
 /// Measures again and compares: with the committed results, and the gate with `base` where it is given. `html` is where the
@@ -198,8 +206,7 @@ pub(super) fn check(
             print_differences(&differs, out)?;
         }
     }
-    let not_comparable = judged.against.as_ref().is_some_and(|one| one.decision.word == Word::NotComparable);
-    if not_comparable && base.is_some() {
+    if !is_comparable(&judged) && base.is_some() {
         bail!("the base has no query that is asked alike here; record it again with this catalog and these queries");
     }
     let holds = judged.failed.is_empty() && differs.is_empty();

@@ -32,7 +32,7 @@ pub enum Committed {
     Same,
     /// It does not.
     Differs,
-    /// It holds what was computed before: the gate failed, and so this was not written.
+    /// It holds what was computed before: the gate failed or nothing could be compared, and so this was not written.
     Kept,
 }
 
@@ -193,6 +193,9 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
         (Committed::Differs, _) => format!("results.json is not what your catalog gives now: {record}."),
         (_, Some(Word::Inconclusive)) => {
             "No gate failed; look at the largest loss, since so few queries prove nothing.".to_owned()
+        }
+        (Committed::Kept, Some(Word::NotComparable)) => {
+            format!("The queries are others than before, so results.json was not written: {record}, with --accept.")
         }
         (_, Some(Word::NotComparable)) => format!("The queries are others than before: {record} there too."),
         _ => "Nothing to do.".to_owned(),
