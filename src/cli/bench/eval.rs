@@ -37,10 +37,11 @@ use contextweaver_bench::eval::statistics::mean;
 use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::results::read_base;
+use contextweaver_bench::own::threshold::{Threshold, at_least, at_most};
 use contextweaver_bench::own::words::code;
-use contextweaver_bench::own::workspace::{is_below, least};
+use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Failed, Ranked, Section};
-use contextweaver_bench::report::number::{apart, count, share};
+use contextweaver_bench::report::number::{count, share};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
 
@@ -302,6 +303,15 @@ impl Ran {
             }
         }
     }
+
+    /// Puts each engine beside the first, where that is there.
+    fn compare_with_the_first(&mut self) {
+        let Some((first, others)) = self.measured.split_first_mut().filter(|_| !self.lacks_first) else { return };
+        for one in others {
+            let paired = against(&first.name, &first.evaluation.recall_at_5, &one.evaluation.recall_at_5);
+            one.evaluation.facts.versus_control = Some(paired);
+        }
+    }
 }
 
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
@@ -310,24 +320,14 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     refuse_two_of_one_name(args)?;
     args.choose.check()?;
     let collection = args.source.collection(&args.queries)?;
-    if args.failures && args.format == Form::Csv {
-        bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
-    }
-    if args.choose.is_asked() && args.format == Form::Csv {
-        bail!("--choose and --replay have no place in a CSV table; use text, json, jsonl or markdown");
-    }
+    refuse_in_a_table(args)?;
     if !args.process.is_empty() || args.mcp.is_some() || args.choose.starts() {
         end_engines_at_a_signal(keep_at_a_signal)?;
     }
-    let Ran { mut measured, mut absent, lacks_first } = measure(args, &collection)?;
-    let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
-    let first_name = measured.first().map(|one| one.name.clone()).unwrap_or_default();
-    for one in measured.iter_mut().skip(1).filter(|_| !lacks_first) {
-        let paired = against(&first_name, &first_recall, &one.evaluation.recall_at_5);
-        one.evaluation.facts.versus_control = Some(paired);
-    }
-    let Some(first) = measured.first() else { bail!("no engine gave anything: {}", reasons(&absent)) };
-    let judged = (!lacks_first).then_some(first);
+    let mut ran = measure(args, &collection)?;
+    ran.compare_with_the_first();
+    let Some(first) = ran.measured.first() else { bail!("no engine gave anything: {}", reasons(&ran.absent)) };
+    let judged = (!ran.lacks_first).then_some(first);
     let choices = match judged {
         Some(first) if args.choose.is_asked() => {
             choices(&args.choose, &hidden(args), &collection, &first.name, &first.evaluation)?
@@ -337,23 +337,8 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     // Answers cost time and money: they are kept before anything else can fail, and their figures are printed even where
     // they are not kept.
     let unkept = keep().err();
-    absent.extend(choices.absent);
-    // Everything is made before the first of the other files is written.
-    let mut files = Vec::new();
-    if let Some(folder) = &args.trec_out {
-        let exported = export::trec(&collection, &first.evaluation)?;
-        make_folder(folder)?;
-        files.extend(exported.into_iter().map(|(name, bytes)| (folder.join(name), bytes)));
-    }
-    if let Some(path) = &args.run_out {
-        files.push((path.clone(), export::tab_run(&collection, &first.evaluation)?));
-    }
-    if let Some(path) = &args.html {
-        files.push((path.clone(), report(args, &collection, &measured, &absent)?.into()));
-    }
-    for (path, bytes) in &files {
-        replace_file(path, bytes)?;
-    }
+    ran.absent.extend(choices.absent);
+    write_files(args, &collection, first, &ran)?;
     if first.evaluation.facts.answerable == 0 {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
@@ -362,97 +347,168 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ => None,
     };
     let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref()));
-    let failed: Vec<&str> = gates.iter().filter(|gate| !gate.passed).map(|gate| gate.said.as_str()).collect();
-    if args.format != Form::Text {
-        failed.iter().for_each(|failure| note(&format!("failed: {failure}")));
-    }
-    match args.format {
-        Form::Json => {
-            let evaluations = measured.iter().map(|one| entry(args, &collection, one)).collect();
-            let inputs_sha256 = &collection.inputs_sha256;
-            let output = Output {
-                inputs_sha256,
-                queries: collection.digests(),
-                evaluations,
-                choices: &choices.chosen,
-                failed: absent.iter().map(Absent::entry).collect(),
-                wanted: wanted(&collection),
-                versus_baseline: decision,
-                failed_gates: &failed,
-            };
-            print_json(out, "bench eval", &output)?;
-        }
-        Form::Jsonl => {
-            for one in &measured {
-                let line = envelope("bench eval engine", &entry(args, &collection, one))?;
-                writeln!(out, "{}", serde_json::to_string(&line)?)?;
-            }
-            for one in &choices.chosen {
-                writeln!(out, "{}", serde_json::to_string(&envelope("bench eval choices", one)?)?)?;
-            }
-            for one in &absent {
-                let line = envelope("bench eval failed", &one.entry())?;
-                writeln!(out, "{}", serde_json::to_string(&line)?)?;
-            }
-        }
-        Form::Csv => write!(out, "{}", table(&measured, &absent, |value| value.to_string()).csv())?,
-        Form::Markdown => {
-            write!(out, "{}", table(&measured, &absent, share).markdown())?;
-            for one in measured.iter().filter(|_| args.failures) {
-                write!(out, "\n{}", failures_markdown(&collection, one))?;
-            }
-            for one in &choices.chosen {
-                write!(out, "\n{}", one.markdown())?;
-            }
-        }
-        Form::Text => {
-            for (number, one) in measured.iter().enumerate() {
-                if number > 0 {
-                    writeln!(out)?;
-                }
-                print_one(out, one)?;
-                if args.failures {
-                    write!(out, "{}", failures_text(&collection, &one.evaluation))?;
-                }
-            }
-            for one in &choices.chosen {
-                write!(out, "\n{}", one.text())?;
-            }
-            for one in &absent {
-                writeln!(out, "\n{}: {}\n{}", one.role.name(), one.name, one.reason)?;
-            }
-            if let Some(decision) = &decision {
-                writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
-            }
-            if !gates.is_empty() && decision.is_none() {
-                writeln!(out)?;
-            }
-            for Gate { passed, said, known } in &gates {
-                writeln!(out, "{}: {said}", if *passed { "passed" } else { "failed" })?;
-                known.iter().try_for_each(|known| writeln!(out, "  {known}"))?;
-            }
-        }
-    }
+    let said = Said { args, collection: &collection, ran: &ran, chosen: &choices.chosen, decision, gates: &gates };
+    said.print(out)?;
     if let Some(error) = unkept {
         return Err(error).context("--record: what was said is not kept");
     }
-    match decision {
-        _ if !absent.is_empty() => {
+    said.ended()
+}
+
+/// Refuses what a CSV table has no place for.
+fn refuse_in_a_table(args: &EvalArgs) -> Result<()> {
+    if args.failures && args.format == Form::Csv {
+        bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    if args.choose.is_asked() && args.format == Form::Csv {
+        bail!("--choose and --replay have no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    Ok(())
+}
+
+/// Writes the files that were asked for; everything is made before the first of them is written.
+fn write_files(args: &EvalArgs, collection: &Collection, first: &Measured, ran: &Ran) -> Result<()> {
+    let mut files = Vec::new();
+    if let Some(folder) = &args.trec_out {
+        let exported = export::trec(collection, &first.evaluation)?;
+        make_folder(folder)?;
+        files.extend(exported.into_iter().map(|(name, bytes)| (folder.join(name), bytes)));
+    }
+    if let Some(path) = &args.run_out {
+        files.push((path.clone(), export::tab_run(collection, &first.evaluation)?));
+    }
+    if let Some(path) = &args.html {
+        files.push((path.clone(), report(args, collection, &ran.measured, &ran.absent)?.into()));
+    }
+    for (path, bytes) in &files {
+        replace_file(path, bytes)?;
+    }
+    Ok(())
+}
+
+/// What there is to say.
+struct Said<'a> {
+    args: &'a EvalArgs,
+    collection: &'a Collection,
+    ran: &'a Ran,
+    /// What programs chose among the cards of the first engine.
+    chosen: &'a [Chosen],
+    /// What became of the baseline, where there is one.
+    decision: Option<Decision>,
+    gates: &'a [Gate],
+}
+
+impl Said<'_> {
+    /// Says it in the form that was asked for.
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        if self.args.format != Form::Text {
+            self.failed().iter().for_each(|failure| note(&format!("failed: {failure}")));
+        }
+        match self.args.format {
+            Form::Json => self.json(out),
+            Form::Jsonl => self.json_lines(out),
+            Form::Csv => {
+                let table = table(&self.ran.measured, &self.ran.absent, |value| value.to_string());
+                Ok(write!(out, "{}", table.csv())?)
+            }
+            Form::Markdown => self.markdown(out),
+            Form::Text => self.text(out),
+        }
+    }
+
+    /// The gates that failed.
+    fn failed(&self) -> Vec<&str> {
+        self.gates.iter().filter(|gate| !gate.passed).map(|gate| gate.said.as_str()).collect()
+    }
+
+    fn json(&self, out: &mut dyn Write) -> Result<()> {
+        let Self { args, collection, ran, .. } = self;
+        let output = Output {
+            inputs_sha256: &collection.inputs_sha256,
+            queries: collection.digests(),
+            evaluations: ran.measured.iter().map(|one| entry(args, collection, one)).collect(),
+            choices: self.chosen,
+            failed: ran.absent.iter().map(Absent::entry).collect(),
+            wanted: wanted(collection),
+            versus_baseline: self.decision,
+            failed_gates: &self.failed(),
+        };
+        print_json(out, "bench eval", &output)
+    }
+
+    fn json_lines(&self, out: &mut dyn Write) -> Result<()> {
+        for one in &self.ran.measured {
+            let line = envelope("bench eval engine", &entry(self.args, self.collection, one))?;
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        }
+        for one in self.chosen {
+            writeln!(out, "{}", serde_json::to_string(&envelope("bench eval choices", one)?)?)?;
+        }
+        for one in &self.ran.absent {
+            let line = envelope("bench eval failed", &one.entry())?;
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        }
+        Ok(())
+    }
+
+    fn markdown(&self, out: &mut dyn Write) -> Result<()> {
+        write!(out, "{}", table(&self.ran.measured, &self.ran.absent, share).markdown())?;
+        for one in self.ran.measured.iter().filter(|_| self.args.failures) {
+            write!(out, "\n{}", failures_markdown(self.collection, one))?;
+        }
+        for one in self.chosen {
+            write!(out, "\n{}", one.markdown())?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, out: &mut dyn Write) -> Result<()> {
+        for (number, one) in self.ran.measured.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            print_one(out, one)?;
+            if self.args.failures {
+                write!(out, "{}", failures_text(self.collection, &one.evaluation))?;
+            }
+        }
+        for one in self.chosen {
+            write!(out, "\n{}", one.text())?;
+        }
+        for one in &self.ran.absent {
+            writeln!(out, "\n{}: {}\n{}", one.role.name(), one.name, one.reason)?;
+        }
+        if let Some(decision) = &self.decision {
+            writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
+        }
+        if !self.gates.is_empty() && self.decision.is_none() {
+            writeln!(out)?;
+        }
+        for Gate { passed, said, known } in self.gates {
+            writeln!(out, "{}: {said}", if *passed { "passed" } else { "failed" })?;
+            known.iter().try_for_each(|known| writeln!(out, "  {known}"))?;
+        }
+        Ok(())
+    }
+
+    /// How the command ends.
+    fn ended(&self) -> Result<Outcome> {
+        let Self { args, ran: Ran { absent, lacks_first, .. }, .. } = self;
+        if !absent.is_empty() {
             let gates = !args.fail_under.is_empty() || args.max_tokens.is_some() || args.baseline.is_some();
             let unjudged =
-                if lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
+                if *lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
             let engines = absent.iter().any(|one| one.role != Role::Chooser);
             let what = if engines { "some engines gave nothing" } else { "some programs did not choose to the end" };
-            bail!("{what}: {}{unjudged}", reasons(&absent))
+            bail!("{what}: {}{unjudged}", reasons(absent));
         }
-        Some(decision) if decision.word == Word::NotComparable => {
+        if self.decision.is_some_and(|decision| decision.word == Word::NotComparable) {
             bail!(
                 "the baseline was measured on another catalog or other queries; record it again, or compare the queries \
                  that both have with --changed-inputs"
-            )
+            );
         }
-        _ if failed.is_empty() => Ok(Outcome::Ok),
-        _ => Ok(Outcome::Drift),
+        Ok(if self.failed().is_empty() { Outcome::Ok } else { Outcome::Drift })
     }
 }
 
@@ -861,6 +917,12 @@ struct Gate {
     known: Option<String>,
 }
 
+impl Gate {
+    fn of(Threshold { holds, said }: Threshold) -> Self {
+        Self { passed: holds, said, known: None }
+    }
+}
+
 /// Every gate that was asked for, in the order of the help.
 fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<Gate> {
     let (name, facts) = (&first.name, &first.evaluation.facts);
@@ -879,17 +941,11 @@ fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<
         }
         // The mean as it is: the facts hold it rounded, which may be on the other side.
         let value = mean(found().map(|found| measure.of(found)));
-        let passed = !is_below(value, *least);
-        let beside = if passed { "not below" } else { "below" };
-        let (shown, least_shown) = if passed { (share(value), share(*least)) } else { apart(value, *least) };
         let known = facts.measures.get(&measure.to_string()).map(|estimate| known(estimate, facts.answerable, *least));
-        gates.push(Gate { passed, said: format!("{measure} of {name} is {shown}, {beside} {least_shown}"), known });
+        gates.push(Gate { known, ..Gate::of(at_least(&format!("{measure} of {name}"), value, *least)) });
     }
     if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens) {
-        let passed = tokens.naive <= most;
-        let beside = if passed { "not more" } else { "more" };
-        let said = format!("all definitions take {} tokens, {beside} than {}", count(tokens.naive), count(most));
-        gates.push(Gate { passed, said, known: None });
+        gates.push(Gate::of(at_most(tokens.naive, most)));
     }
     gates
 }

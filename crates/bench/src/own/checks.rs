@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::impact::{Definition, Impact, Kind};
 use super::place::Place;
-use super::workspace::is_below;
+use super::threshold::{Threshold, at_least, at_most};
 use crate::eval::decision::Word;
 use crate::eval::measure::Measure;
-use crate::report::number::{apart, count, rank, share, signed};
+use crate::report::number::{count, rank, share, signed};
 
 /// What must hold of a changed catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -101,17 +101,15 @@ pub fn checks(impact: &Impact, budget: &Budget) -> Vec<Check> {
     let mut found = vec![routing(impact)];
     found.push(tools_stay(impact));
     for (measure, least) in &budget.least {
-        let value = impact.measures.get(&measure.to_string()).copied().unwrap_or(0.0);
-        let fails = is_below(value, *least);
-        let (shown, bound) = if fails { apart(value, *least) } else { (share(value), share(*least)) };
-        let message = format!("{measure} is {shown}, and the least is {bound}");
-        found.push(check(Rule::LeastValue, &measure.to_string(), fails, message, worst(impact)));
+        let measure = measure.to_string();
+        let value = impact.measures.get(&measure).copied().unwrap_or(0.0);
+        let Threshold { holds, said } = at_least(&measure, value, *least);
+        found.push(check(Rule::LeastValue, &measure, !holds, said, worst(impact)));
     }
     if let Some(most) = budget.most_tokens {
-        let now = impact.tokens_after;
-        let message = format!("all definitions take {} tokens, at most {} may", count(now), count(most));
+        let Threshold { holds, said } = at_most(impact.tokens_after, most);
         let largest = impact.definitions.iter().filter(|one| one.growth() > 0).max_by_key(|one| one.growth());
-        found.push(check(Rule::TokenBudget, "tokens", now > most, message, largest));
+        found.push(check(Rule::TokenBudget, "tokens", !holds, said, largest));
     }
     found.extend(others(impact));
     found.extend(impact.definitions.iter().flat_map(of_definition));

@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::results::{EngineFacts, Measured};
-use super::workspace::{Limits, is_below};
+use super::threshold::{at_least, at_most};
+use super::workspace::Limits;
 use crate::comparison::evaluations::Evaluations;
 use crate::comparison::outcomes::{Alike, ItemSet, Value};
 use crate::eval::collection::Collection;
@@ -18,7 +19,6 @@ use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
 use crate::eval::measure::{FIRST, Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
-use crate::report::count;
 use crate::report::number::apart;
 
 /// What is to be said about a workspace.
@@ -258,21 +258,18 @@ fn recall(ranks: &[Option<usize>]) -> f64 {
 
 /// What failed, in sentences.
 fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Vec<String> {
-    let mut failed = Vec::new();
+    let mut thresholds = Vec::new();
     for (measure, least) in &limits.least {
         // The mean as it is: the facts hold it rounded, which may be on the other side.
         let found = first.ranks.values().filter_map(|ranks| Found::at(ranks.clone()));
         let value = mean(found.map(|found| measure.of(&found)));
-        if is_below(value, *least) {
-            let (value, least) = apart(value, *least);
-            failed.push(format!("{measure} is {value}, below the least of {least}"));
-        }
+        thresholds.push(at_least(&measure.to_string(), value, *least));
     }
-    if let (Some(most), Some(tokens)) = (limits.most_tokens, &first.facts.tokens)
-        && tokens.naive > most
-    {
-        failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
+    if let (Some(most), Some(tokens)) = (limits.most_tokens, &first.facts.tokens) {
+        thresholds.push(at_most(tokens.naive, most));
     }
+    let broken = thresholds.into_iter().filter(|threshold| !threshold.holds);
+    let mut failed: Vec<String> = broken.map(|threshold| threshold.said).collect();
     if let Some(against) = against.filter(|one| one.decision.word == Word::Regressed) {
         let (before, after) = apart(against.recall_before, against.recall_after);
         failed.push(format!("recall@5 fell from {before} to {after}"));

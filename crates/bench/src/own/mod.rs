@@ -12,6 +12,7 @@ pub mod impact;
 pub mod place;
 pub mod results;
 pub mod template;
+pub mod threshold;
 pub mod words;
 pub mod workspace;
 

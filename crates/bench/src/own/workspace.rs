@@ -160,13 +160,6 @@ pub fn least(name: &str, value: f64) -> Result<(Measure, f64), String> {
     Ok((measure, value))
 }
 
-/// Whether a mean is below the least value of its measure. Sums of shares differ in their last digits by the order in which
-/// they are made, which is no reason to fail.
-#[must_use]
-pub fn is_below(mean: f64, least: f64) -> bool {
-    mean < least - 1e-9
-}
-
 impl GateFile {
     fn limits(&self) -> Result<Limits, String> {
         let least = self.least.iter().map(|(name, value)| least(name, *value)).collect::<Result<Vec<_>, String>>();
