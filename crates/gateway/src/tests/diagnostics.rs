@@ -81,9 +81,9 @@ async fn calls_are_recorded_without_what_they_carry() {
     "browse.completed" true None {"answer_tokens":49,"argument_names":["query"],"caller":"local","decision":"allow","meta_tool":"tool_browse"}
     "browse.failed" false None {"answer_tokens":52,"argument_names":["path"],"caller":"local","code":"PATH_INVALID","decision":"refuse","meta_tool":"tool_browse","retryable":false}
     "execute.dry_run" true Some("mcp") {"answer_tokens":67,"argument_names":["to"],"caller":"local","decision":"allow","meta_tool":"tool_execute"}
-    "execute.failed" false Some("mcp") {"answer_tokens":57,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false}
+    "execute.failed" false Some("mcp") {"answer_tokens":56,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false}
     "execute.failed" false None {"answer_tokens":35,"argument_names":[],"caller":"local","code":"HYDRATE_FAILED","decision":"refuse","meta_tool":"tool_execute","retryable":false,"unknown_arguments":1}
-    "execute.failed" false Some("mcp") {"answer_tokens":57,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false,"unknown_arguments":2}
+    "execute.failed" false Some("mcp") {"answer_tokens":56,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false,"unknown_arguments":2}
     "view.failed" false None {"answer_tokens":71,"argument_names":["handle","selector"],"caller":"local","code":"VIEW_FAILED","decision":"refuse","meta_tool":"tool_view","retryable":false}
     "#);
 }
