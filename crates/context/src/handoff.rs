@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::brief::{Piece, Shown, pack_shown};
 use super::compile::{Memory, derived_from, named, one_line};
-use super::config::{ContextConfig, Secrets, SensitivityAction};
+use super::config::{ContextConfig, Secrets};
 use super::firewall::is_error;
 use crate::event::{ArtifactRef, ContextItem, Episode, Fact, ItemKind, Sensitivity, Transcript};
 use crate::store::{ArtifactStore, EpisodicStore, FactStore, Session, StoreError, redact};
@@ -546,13 +546,13 @@ fn footer(parts: &[(&Layout, Vec<Entry>)], shown: &[Option<Shown>], withheld: us
     if said.is_empty() { String::new() } else { format!("[LEFT OUT] {}", said.join(", ")) }
 }
 
-/// Which events are too sensitive to be handed over, by position.
+/// Which events are too sensitive to be handed over, by position: those at the floor and what depends on them, whatever the
+/// policy does with them in prompts.
 #[must_use]
 pub fn hidden(transcript: &Transcript, config: &ContextConfig) -> Vec<bool> {
     let mut hidden = vec![false; transcript.len()];
     for (position, item) in transcript.items().iter().enumerate() {
-        let below = config.policy.sensitivity_action == SensitivityAction::Drop
-            && transcript.parent(position).is_some_and(|parent| hidden[parent]);
+        let below = transcript.parent(position).is_some_and(|parent| hidden[parent]);
         hidden[position] = below || item.sensitivity >= config.policy.sensitivity_floor;
     }
     hidden
@@ -849,9 +849,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::SensitivityAction;
     use crate::event::{Handle, Phase, ToolOutput};
     use crate::manager::ContextManager;
     use crate::store::Stores;
+    use crate::summary::StructureSummarizer;
 
     fn conversation() -> ContextManager {
         let manager = ContextManager::default();
@@ -913,6 +915,25 @@ mod tests {
         ");
         assert_eq!(pack.withheld, 2);
         assert!(pack.tokens <= 400 && !pack.text.contains("Ada"), "{}", pack.text);
+    }
+
+    #[test]
+    fn what_depends_on_a_sensitive_event_is_withheld_whatever_prompts_do_with_it() {
+        for action in [SensitivityAction::Drop, SensitivityAction::Redact] {
+            let mut config = ContextConfig::default();
+            config.policy.sensitivity_action = action;
+            let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config);
+            let salaries = ContextItem::new("c1", ItemKind::ToolCall, "read_salaries(team='core')")
+                .with_sensitivity(Sensitivity::Restricted);
+            manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Who earns what?")).unwrap();
+            manager.ingest(salaries.under("u1")).unwrap();
+            manager.ingest_tool_result("c1", &ToolOutput::text(r#"{"ada": 9000, "bob": 8000}"#)).unwrap();
+            let said = ContextItem::new("a1", ItemKind::AgentMsg, "I decided to pay Ada 9000.");
+            manager.ingest(said.under("result:c1")).unwrap();
+            manager.add_fact("result:c1:fact:0", "ada: 9000").unwrap();
+            let pack = handed(&manager, "", 400);
+            assert_eq!(pack.text, "[GOAL]\n- Who earns what?\n[LEFT OUT] 3 withheld as sensitive", "{action:?}");
+        }
     }
 
     #[test]
