@@ -250,7 +250,8 @@ impl Engine {
         let mut child = self.spawn().expect("the gateway starts");
         let client = self.client(&mut child);
         let _process = Process(child);
-        client.expect("the gateway answers");
+        // Held: a gateway whose client has left ends.
+        let _client = client.expect("the gateway answers");
         let is_kept = || {
             let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))

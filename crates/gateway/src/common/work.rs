@@ -29,6 +29,9 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(30);
 /// Bytes from which reading, checking or cleaning a text counts as long.
 pub(crate) const LARGE: usize = 64 * 1024;
 
+/// Bytes from which finding the parts of a message counts as long: it takes some ten milliseconds for each ten million.
+pub(crate) const LONG_MESSAGE: usize = 1024 * 1024;
+
 /// Pieces of work that run at a time: one processor stays free for messages, where there are more than two.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
 
@@ -169,6 +172,12 @@ async fn in_turn_within<T>(budget: Duration, work: impl FnOnce() -> T) -> Result
 /// As [`in_turn`].
 pub(crate) async fn in_turn_if<T>(is_long: bool, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     if is_long { in_turn(work).await } else { Ok(work()) }
+}
+
+/// Does work without a turn, and where it is long not on a thread that serves messages: for what a connection does with one
+/// message at a time.
+pub(crate) fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    if is_long && has_threads() { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Does work on a thread of its own, when its turn comes, and gives it up after the budget. Figures that are taken with

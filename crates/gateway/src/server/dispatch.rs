@@ -13,6 +13,7 @@ use crate::catalog::serving::Serving;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
 use crate::common::sync::lock;
+use crate::common::work::{LONG_MESSAGE, in_turn_if};
 use crate::protocol::client_info::ClientInfo;
 use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_params};
 use crate::protocol::stateless;
@@ -200,7 +201,11 @@ impl Dispatcher {
 
     /// Answers `tools/call`, after the signature of the call is checked.
     async fn tool_call(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
-        let params: CallParams<'_> = read(params)?;
+        let is_long = params.is_some_and(|params| params.bytes().len() > LONG_MESSAGE);
+        let read = in_turn_if(is_long, || read::<CallParams<'_>>(params)).await;
+        let params = read.map_err(|exhausted| {
+            GatewayError::exhausted(Code::RateLimited, "reading the call", exhausted).to_rpc()
+        })??;
         let signature = params.meta.as_ref().and_then(|meta| meta.signature);
         let signatures = self.tools.calls.guards.signatures();
         match signatures.verify_call(&params.name, params.arguments, signature).await {

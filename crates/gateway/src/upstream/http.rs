@@ -23,7 +23,7 @@ use super::call::Call;
 use super::fault::Fault;
 use super::headers::Mirrored;
 use super::mailbox::EventSender;
-use super::peer::{Peer, Queued, Ticket};
+use super::peer::{Peer, Queued, Ticket, parsed};
 use super::sse::EventReader;
 use crate::common::program;
 use crate::common::sync::lock;
@@ -263,7 +263,7 @@ impl HttpLink {
         match content_type(&response) {
             Some(JSON) => {
                 let text = body(response, self.server.limit).await?;
-                self.peer.receive(Message::parse(text).map_err(|error| Fault::Malformed(error.to_string()))?);
+                self.peer.receive(parsed(text).map_err(|error| Fault::Malformed(error.to_string()))?);
                 let other = || Err(Fault::Malformed("its response is not to the request".to_owned()));
                 ticket.answered().unwrap_or_else(other)
             }
@@ -484,7 +484,7 @@ impl Stream {
                 let event = event.map_err(|_| Fault::Malformed(format!("an event is over the limit of {limit}")))?;
                 match event.kind.as_str() {
                     "" | "message" if event.data.iter().all(u8::is_ascii_whitespace) => {}
-                    "" | "message" => match Message::parse(event.data) {
+                    "" | "message" => match parsed(event.data) {
                         Ok(message) => return Ok(Some(Said::Message(message))),
                         Err(error) => tracing::debug!(%error, "skipped an event that is not a message"),
                     },

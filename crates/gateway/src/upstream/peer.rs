@@ -21,7 +21,8 @@ use super::call::Call;
 use super::fault::Fault;
 use super::mailbox::{Event, EventSender};
 use crate::common::sync::lock;
-use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError};
+use crate::common::work::{LONG_MESSAGE, block_in_place_if};
+use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
 use crate::protocol::stateless::CAPABILITIES_KEY;
 use crate::session::client::{Caller, Session};
 use crate::session::elicitation::{Questions, capability};
@@ -402,6 +403,14 @@ fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
 /// handshake era does not understand.
 fn askable(caller: &Caller) -> Map<String, Value> {
     if caller.is_modern() { caller.client().capabilities.clone() } else { Map::new() }
+}
+
+/// The message that a text of an upstream is. While a long one is read, its thread serves no other messages, and another does.
+///
+/// # Errors
+/// It is none.
+pub(super) fn parsed(text: Bytes) -> Result<Message, WireError> {
+    block_in_place_if(text.len() > LONG_MESSAGE, || Message::parse(text))
 }
 
 #[cfg(test)]

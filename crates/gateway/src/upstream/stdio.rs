@@ -27,11 +27,11 @@ use super::config::Confinement;
 use super::environment::Inherit;
 use super::fault::Fault;
 use super::mailbox::EventSender;
-use super::peer::{Peer, Ticket};
+use super::peer::{Peer, Ticket, parsed};
 use super::sandbox::Sandbox;
 use crate::common::masks::Masks;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
-use crate::protocol::message::{Message, Raw};
+use crate::protocol::message::Raw;
 
 /// How long a child has to leave when its input ends, and again when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -325,7 +325,7 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
     let upstream = peer.upstream();
     loop {
         match lines.next().await {
-            Ok(Some(Line::Text(line))) => match Message::parse(line.clone()) {
+            Ok(Some(Line::Text(line))) => match parsed(line.clone()) {
                 Ok(message) => peer.receive(message),
                 Err(error) if claims_to_be_a_message(&line) => {
                     peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));

@@ -32,6 +32,7 @@ use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, Sessions, Visit};
 use super::streams::{Position, QUEUE};
+use crate::common::work::{LONG_MESSAGE, in_turn_if, work_of};
 use crate::config::http::HttpConfig;
 use crate::guard::state::SessionBounds;
 use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
@@ -248,7 +249,11 @@ async fn post(
     place.bytes.shrink(text.len());
     place.all_bytes.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
-    match Message::parse(text).map_err(|error| refused(error.to_rpc()))? {
+    let parsed = work_of(&client.name, in_turn_if(text.len() > LONG_MESSAGE, || Message::parse(text))).await;
+    let parsed = parsed.map_err(|exhausted| {
+        Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}"))
+    })?;
+    match parsed.map_err(|error| refused(error.to_rpc()))? {
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
