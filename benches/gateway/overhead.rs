@@ -11,8 +11,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, LazyLock};
 use std::time::{Duration, Instant};
 
 use contextweaver::catalog::tool_hash8;
@@ -24,6 +24,8 @@ const SIZES: [u64; 3] = [10, 10_000, 250_000];
 const CLIENTS: [usize; 3] = [1, 8, 32];
 /// Calls of one engine in a row.
 const BLOCK: usize = 25;
+/// Rounds in which engines take turns, where calls per second are counted.
+const ROUNDS: usize = 7;
 /// Calls after which, and up to which, memory is looked at.
 const LONG_RUN: [usize; 2] = [1_000, 100_000];
 /// Of these calls one in so many has the second size, the others the first.
@@ -386,44 +388,63 @@ fn growth(path: &'static str, engines: &[Engine], calls: [usize; 2], table: &mut
     }
 }
 
+/// Calls per second, of which engines take turns: the median of the rounds.
 fn throughput(path: &'static str, engines: &[Engine], span: Duration, table: &mut Table) {
     for clients in CLIENTS {
-        for engine in engines {
-            let Ok(child) = engine.spawn() else { continue };
-            let mut process = Process(child);
-            let Ok(first) = engine.client(&mut process.0) else { continue };
-            drop(first);
-            let (calls, errors, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-            let start = Instant::now();
-            std::thread::scope(|scope| {
-                for _ in 0..clients {
-                    scope.spawn(|| {
-                        let Ok(http) = engine.connect() else { return };
-                        let wire = Wire::Http(http);
-                        let mut client = Client { wire, next: 0, surface: engine.surface };
-                        if client.handshake().is_err() {
-                            errors.fetch_add(1, Ordering::Relaxed);
-                            return;
-                        }
-                        while !stop.load(Ordering::Relaxed) {
-                            match client.call(10) {
-                                Ok(_) => calls.fetch_add(1, Ordering::Relaxed),
-                                Err(_) => errors.fetch_add(1, Ordering::Relaxed),
-                            };
-                        }
-                    });
-                }
-                std::thread::sleep(span);
-                stop.store(true, Ordering::Relaxed);
-            });
-            let rate = calls.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64();
-            table.add(path, engine.name, format!("{clients} clients"), rate, "calls/s");
-            let errors = errors.load(Ordering::Relaxed);
-            if errors > 0 {
-                table.add(path, engine.name, format!("{clients} clients, failed"), errors as f64, "calls");
+        let mut rates: Vec<Vec<f64>> = vec![Vec::new(); engines.len()];
+        let mut failed = vec![0; engines.len()];
+        for _ in 0..ROUNDS {
+            for (at, engine) in engines.iter().enumerate() {
+                let Some((rate, errors)) = calls_per_second(engine, clients, span) else { continue };
+                rates[at].push(rate);
+                failed[at] += errors;
+            }
+        }
+        for (at, engine) in engines.iter().enumerate() {
+            rates[at].sort_by(f64::total_cmp);
+            let Some(median) = rates[at].get(rates[at].len() / 2) else { continue };
+            table.add(path, engine.name, format!("{clients} clients"), *median, "calls/s");
+            if failed[at] > 0 {
+                table.add(path, engine.name, format!("{clients} clients, failed"), failed[at] as f64, "calls");
             }
         }
     }
+}
+
+/// Calls per second of so many clients at once, from when all are connected, and how many failed.
+fn calls_per_second(engine: &Engine, clients: usize, span: Duration) -> Option<(f64, usize)> {
+    let mut process = Process(engine.spawn().ok()?);
+    // It listens: what is dropped here has only waited for that.
+    drop(engine.client(&mut process.0).ok()?);
+    let (calls, errors, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let connected = Barrier::new(clients + 1);
+    let mut start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..clients {
+            scope.spawn(|| {
+                let client = engine.connect().and_then(|http| {
+                    let mut client = Client { wire: Wire::Http(http), next: 0, surface: engine.surface };
+                    client.handshake().map(|()| client)
+                });
+                connected.wait();
+                let Ok(mut client) = client else {
+                    errors.fetch_add(1, Ordering::Relaxed);
+                    return;
+                };
+                while !stop.load(Ordering::Relaxed) {
+                    match client.call(10) {
+                        Ok(_) => calls.fetch_add(1, Ordering::Relaxed),
+                        Err(_) => errors.fetch_add(1, Ordering::Relaxed),
+                    };
+                }
+            });
+        }
+        connected.wait();
+        start = Instant::now();
+        std::thread::sleep(span);
+        stop.store(true, Ordering::Relaxed);
+    });
+    Some((calls.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64(), errors.load(Ordering::Relaxed)))
 }
 
 /// From the start of the process to the answer to `initialize`, and to the first list of tools; and a warm list.
@@ -477,7 +498,7 @@ fn main() {
     round_trips("HTTP to stdio", &place.http_to_stdio(), rounds, &mut table);
     let upstream = place.http_upstream();
     round_trips("HTTP to HTTP", &place.http_to_http(), rounds, &mut table);
-    let span = Duration::from_millis(if quick { 300 } else { 3_000 });
+    let span = Duration::from_millis(if quick { 50 } else { 1_000 });
     throughput("HTTP to stdio", &place.http_to_stdio(), span, &mut table);
     throughput("HTTP to HTTP", &place.http_to_http(), span, &mut table);
     drop(upstream);

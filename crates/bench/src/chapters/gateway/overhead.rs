@@ -65,7 +65,7 @@ fn hops(page: &mut Document, recorded: &Tables) {
             "Times in µs: a call with a result of that size, the start to the first answer, the start to the first list of \
              tools, and a list after that.",
         ),
-        ("calls/s", "Calls per second by the number of clients at once."),
+        ("calls/s", "Calls per second by the number of clients at once, in the middle of seven rounds in turns."),
         (
             "MiB",
             "Resident memory in MiB: at the end of the run, and after 1 000 and 100 000 calls in a row, of which one in 50 has \
