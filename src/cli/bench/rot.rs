@@ -13,6 +13,7 @@ use super::run::progress;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome as Exit, note, print_json};
 use contextweaver_bench::chapters::routing::context_rot;
+use contextweaver_bench::chapters::seeds::titles;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
@@ -20,7 +21,7 @@ use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, grow};
 use contextweaver_bench::eval::matrix::{CONTROL, builtin_engine};
 use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth, Paired};
 use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
-use contextweaver_bench::eval::statistics::{mean, round6};
+use contextweaver_bench::eval::statistics::{ends, mean, round6};
 use contextweaver_bench::report::number::{
     BY_SEED, conclusions, count, difference, estimate, share, signed, verdict_name,
 };
@@ -153,11 +154,6 @@ fn drawn(
     Ok(first.map(|(facts, control)| Drawn { facts, control, by_seed, control_by_seed }))
 }
 
-/// The least and the most of some figures.
-fn ends(values: &[f64]) -> (f64, f64) {
-    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| (least.min(*one), most.max(*one)))
-}
-
 impl Control {
     /// What the two gave, once and with each seed.
     fn of(drawn: &Drawn) -> Option<Self> {
@@ -210,7 +206,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
             let Some(control) = Control::of(&drawn) else { continue };
             let Drawn { facts, by_seed, control: of_control, .. } = drawn;
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
-            let (least, most) = ends(&by_seed);
+            let [least, most] = ends(&by_seed);
             points.push(Point {
                 grade,
                 tools: facts.tools,
@@ -284,24 +280,10 @@ fn by_query(points: &[Point]) -> Table {
 
 /// Both engines over all seeds: the mean, the least and the most.
 fn by_seed(points: &[Point]) -> Table {
-    let titles = [
-        "distractors",
-        "tools",
-        "yours",
-        "least",
-        "most",
-        CONTROL,
-        "least",
-        "most",
-        "difference",
-        "least",
-        "most",
-        "led",
-    ];
-    let mut table = Table::new(titles);
+    let mut table = Table::new(titles("yours"));
     for point in points {
         let spread = |values: &[f64], show: fn(f64) -> String| {
-            let (least, most) = ends(values);
+            let [least, most] = ends(values);
             [mean(values.iter().copied()), least, most].map(show)
         };
         let Control { by_seed, difference_by_seed, led, .. } = &point.control;
@@ -331,7 +313,7 @@ fn figures(points: &[Point]) -> Table {
             estimates.into_iter().flat_map(|one| [one.mean, one.low, one.high]).map(|value| value.to_string());
         let verdict = [difference.p.to_string(), verdict_name(difference.verdict).to_owned()];
         let seeds = [&point.by_seed, by_seed, difference_by_seed].into_iter().flat_map(|values| {
-            let (least, most) = ends(values);
+            let [least, most] = ends(values);
             [round6(mean(values.iter().copied())), least, most].map(|value| value.to_string())
         });
         let row = [point.grade.name().to_owned()].into_iter().chain(counts).chain(estimates);

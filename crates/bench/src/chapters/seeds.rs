@@ -21,7 +21,7 @@ use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
 use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome};
 use crate::eval::run::recall_as_served;
 use crate::eval::scaling::COLLECTION;
-use crate::eval::statistics::{mean, over_sets, round6};
+use crate::eval::statistics::{ends, mean, over_sets, round6};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Bench;
 use crate::eval::{probe, version};
@@ -230,21 +230,7 @@ fn figure(results: &Results<SeedFacts>) -> Option<Figure> {
 }
 
 fn by_size(results: &Results<SeedFacts>) -> Table {
-    let titles = [
-        "distractors",
-        "tools",
-        DEFAULT,
-        "least",
-        "most",
-        CONTROL,
-        "least",
-        "most",
-        "difference",
-        "least",
-        "most",
-        "led",
-    ];
-    let mut table = Table::new(titles);
+    let mut table = Table::new(titles(DEFAULT));
     for (record, facts) in results.measured() {
         for one in facts {
             let pairs = one.default.iter().zip(&one.control);
@@ -262,11 +248,11 @@ fn by_size(results: &Results<SeedFacts>) -> Table {
     table
 }
 
-/// The least and the most.
-fn ends(values: &[f64]) -> [f64; 2] {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    [least, most]
+/// The titles of a table of what an engine called `own` and the control gave over the seeds.
+#[must_use]
+pub fn titles(own: &str) -> [&str; 12] {
+    let (least, most) = ("least", "most");
+    ["distractors", "tools", own, least, most, CONTROL, least, most, "difference", least, most, "led"]
 }
 
 #[cfg(test)]

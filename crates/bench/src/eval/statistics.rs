@@ -45,6 +45,12 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
+/// The least and the most of some values; infinity and its negative of none.
+#[must_use]
+pub fn ends(values: &[f64]) -> [f64; 2] {
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[least, most], one| [least.min(*one), most.max(*one)])
+}
+
 /// The mean of every column with its 95 % interval, rounded to six decimals. `rows` holds one row per query and one
 /// column per measure, all of the length of the first; without rows there are no estimates.
 ///

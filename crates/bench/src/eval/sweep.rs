@@ -1,9 +1,9 @@
 //! A grid of configurations of the router over all collections: which of its choices are worth having?
 //!
 //! The unit is the collection. Every configuration has its macro mean (the mean over collections of the mean over
-//! queries) and its paired difference from the first, on each collection and over all, by query and by the first tool that
-//! queries need. Since a grid is looked at to choose from it, [`held_out`] says what the choice is worth where it could not look: it is made on all collections
-//! but those of one catalog, scored on these, in turn.
+//! queries) and its paired difference from the first, on each collection and over all, by query and by the first tool
+//! that queries need. Since a grid is looked at to choose from it, [`held_out`] says what the choice is worth where it
+//! could not look: it is made on all collections but those of one catalog, scored on these, in turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +170,9 @@ pub fn sweep(
     };
     let results = candidates.par_iter().map(run).collect::<Result<Vec<_>, EvalError>>()?;
     let Some(first) = results.first() else { return Ok(Vec::new()) };
-    let outcome = |(candidate, own): (&Candidate, &Vec<PerQuery>)| outcome(candidate, own, first, collections);
+    let tools: Vec<Vec<u32>> = collections.iter().map(|one| one.first_tools()).collect();
+    let tools: Vec<&[u32]> = tools.iter().map(Vec::as_slice).collect();
+    let outcome = |(candidate, own): (&Candidate, &Vec<PerQuery>)| outcome(candidate, own, first, collections, &tools);
     let mut outcomes: Vec<Row> = candidates.par_iter().zip(&results).map(outcome).collect();
     correct(&mut outcomes);
     Ok(outcomes)
@@ -198,29 +200,34 @@ fn correct(outcomes: &mut [Row]) {
     }
 }
 
-fn outcome(candidate: &Candidate, own: &[PerQuery], first: &[PerQuery], collections: &[&Collection]) -> Row {
+/// What a configuration gives; `tools` are the first tools that the queries of each collection need.
+fn outcome(
+    candidate: &Candidate,
+    own: &[PerQuery],
+    first: &[PerQuery],
+    collections: &[&Collection],
+    tools: &[&[u32]],
+) -> Row {
     const FIRST: &str = "first";
     let pairs = |of: fn(&PerQuery) -> &Vec<f64>| -> Vec<Vec<(f64, f64)>> {
         let of_one = |(own, first)| of(own).iter().copied().zip(of(first).iter().copied()).collect();
         own.iter().zip(first).map(of_one).collect()
     };
     let (ndcg, recall) = (pairs(|one| &one.ndcg), pairs(|one| &one.recall));
-    let tools: Vec<Vec<u32>> = collections.iter().map(|one| one.first_tools()).collect();
     let on = |at: usize| OnCollection {
         name: collections[at].name.clone(),
         ndcg_at_10: round6(mean(own[at].ndcg.iter().copied())),
         recall_at_5: round6(mean(own[at].recall.iter().copied())),
-        ndcg_against_first: Compared::alone(paired_by_tool(FIRST, &ndcg[at], &tools[at])),
-        recall_against_first: Compared::alone(paired_by_tool(FIRST, &recall[at], &tools[at])),
+        ndcg_against_first: Compared::alone(paired_by_tool(FIRST, &ndcg[at], tools[at])),
+        recall_against_first: Compared::alone(paired_by_tool(FIRST, &recall[at], tools[at])),
     };
     let collections: Vec<OnCollection> = (0..collections.len()).map(on).collect();
-    let tools: Vec<&[u32]> = tools.iter().map(Vec::as_slice).collect();
     Row {
         name: candidate.name.clone(),
         ndcg_at_10: round6(mean(collections.iter().map(|one| one.ndcg_at_10))),
         recall_at_5: round6(mean(collections.iter().map(|one| one.recall_at_5))),
-        ndcg_against_first: Compared::alone(paired_macro_by_tool(FIRST, &ndcg, &tools)),
-        recall_against_first: Compared::alone(paired_macro_by_tool(FIRST, &recall, &tools)),
+        ndcg_against_first: Compared::alone(paired_macro_by_tool(FIRST, &ndcg, tools)),
+        recall_against_first: Compared::alone(paired_macro_by_tool(FIRST, &recall, tools)),
         collections,
     }
 }

@@ -29,7 +29,7 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(30);
 /// Bytes from which reading, checking or cleaning a text counts as long.
 pub(crate) const LARGE: usize = 64 * 1024;
 
-/// Bytes from which finding the parts of a message counts as long: it takes some ten milliseconds for each ten million.
+/// Bytes from which finding the parts of a message counts as long: it takes some 30 ms for 10 MB.
 pub(crate) const LONG_MESSAGE: usize = 1024 * 1024;
 
 /// Pieces of work that run at a time: one processor stays free for messages, where there are more than two.

@@ -237,12 +237,11 @@ impl PolicyConfig {
             FieldError::new("policy.tools_file", format!("{}: {reason}", path.display()))
         };
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
-        let more = match (read::<Under>(&text), read::<BTreeMap<Glob, ToolPolicy>>(&text)) {
-            (Ok(under), _) => under.tools,
-            (_, Ok(bare)) => bare,
+        let bare = || read::<BTreeMap<Glob, ToolPolicy>>(&text);
+        let more = match read::<Under>(&text) {
+            Ok(under) => under.tools,
             // Whoever writes nothing but `tools` means that form.
-            (Err(error), _) if has_only_tools(&text) => return Err(failed(&error)),
-            (_, Err(error)) => return Err(failed(&error)),
+            Err(under) => bare().map_err(|bare| failed(if has_only_tools(&text) { &under } else { &bare }))?,
         };
         for (glob, policy) in more {
             let merged = self.tools.remove(&glob).unwrap_or_default().and(&policy);

@@ -222,10 +222,7 @@ impl Passthrough {
     /// Notes what a request to the only upstream is about, which no guard looks at. What it names is read only where
     /// somebody wants to know.
     fn note_unguarded(&self, upstream: &Upstream, method: &'static str, params: Option<&Raw>, record: &Record) {
-        record.note(|account| {
-            account.operation = Some(method);
-            account.server = Some(upstream.name().to_owned());
-        });
+        record.note(|account| account.operation = Some(method));
         if !self.telemetry.looks_into() {
             return;
         }
@@ -237,6 +234,7 @@ impl Passthrough {
             items.iter().find(|item| item.name == name).map(|item| item.id.clone())
         });
         record.note(|account| {
+            account.server = Some(upstream.name().to_owned());
             account.item = item;
             let digest = |text: &RawValue| record.wants_digest().then(|| sha256_hex(text.get().as_bytes()));
             account.arguments = members.get("arguments").and_then(digest);

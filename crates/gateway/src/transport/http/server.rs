@@ -32,12 +32,12 @@ use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, Sessions, Visit};
 use super::streams::{Position, QUEUE};
-use crate::common::work::{LONG_MESSAGE, in_turn_if, work_of};
+use crate::common::work::{LONG_MESSAGE, in_turn, work_of};
 use crate::config::http::HttpConfig;
 use crate::guard::state::SessionBounds;
 use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::message::{
-    self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
+    self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError, WireError,
 };
 use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
@@ -249,11 +249,7 @@ async fn post(
     place.bytes.shrink(text.len());
     place.all_bytes.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
-    let parsed = work_of(&client.name, in_turn_if(text.len() > LONG_MESSAGE, || Message::parse(text))).await;
-    let parsed = parsed.map_err(|exhausted| {
-        Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}"))
-    })?;
-    match parsed.map_err(|error| refused(error.to_rpc()))? {
+    match parsed(client, text).await?.map_err(|error| refused(error.to_rpc()))? {
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
@@ -282,6 +278,16 @@ async fn post(
             Ok(empty(StatusCode::ACCEPTED))
         }
     }
+}
+
+/// The message that a text is. A long one is read in the turns of its caller, as all of its long work is.
+async fn parsed(client: &Identity, text: Bytes) -> Result<Result<Message, WireError>, Refused> {
+    if text.len() <= LONG_MESSAGE {
+        return Ok(Message::parse(text));
+    }
+    let tenant = client.tenant();
+    let read = work_of(&tenant, in_turn(|| Message::parse(text))).await;
+    read.map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
 }
 
 /// What a request takes up while it is served.
