@@ -1,7 +1,7 @@
 //! What a hop costs: the same client and the same upstream, with different engines between them, in one run.
 //!
 //! Engines take turns in short blocks, so that what the machine does besides meets all of them. `--quick` is for
-//! trying; `--out FILE` writes the rows as CSV. The engines are the examples of this folder and `contextweaver` beside
+//! trying, and `--only "HTTP to HTTP"` for one path; `--out FILE` writes the rows as CSV. The engines are the examples of this folder and `contextweaver` beside
 //! them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0 --locked`), when it is on the path, is the rival over
 //! HTTP.
 
@@ -30,6 +30,12 @@ const ROUNDS: usize = 7;
 const LONG_RUN: [usize; 2] = [1_000, 100_000];
 /// Of these calls one in so many has the second size, the others the first.
 const LARGER: usize = 50;
+
+const STREAMS: &str = "stdio to stdio";
+const HTTP_TO_STREAMS: &str = "HTTP to stdio";
+const HTTP: &str = "HTTP to HTTP";
+const LONG: &str = "100 000 calls over stdio";
+const STARTS: &str = "stdio with 1 000 tools";
 
 /// How a tool of the upstream is called through an engine.
 #[derive(Clone, Copy, PartialEq)]
@@ -493,18 +499,30 @@ fn main() {
     let here = std::env::current_exe().expect("a path").parent().expect("a folder").to_path_buf();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let place = Place { here, folder: folder.path().to_path_buf() };
+    let only = option("--only");
+    let wanted = |path: &str| only.as_deref().is_none_or(|only| only == path);
     let mut table = Table { rows: Vec::new() };
-    round_trips("stdio to stdio", &place.stdio(2), rounds, &mut table);
-    round_trips("HTTP to stdio", &place.http_to_stdio(), rounds, &mut table);
-    let upstream = place.http_upstream();
-    round_trips("HTTP to HTTP", &place.http_to_http(), rounds, &mut table);
     let span = Duration::from_millis(if quick { 50 } else { 1_000 });
-    throughput("HTTP to stdio", &place.http_to_stdio(), span, &mut table);
-    throughput("HTTP to HTTP", &place.http_to_http(), span, &mut table);
-    drop(upstream);
-    let [early, late] = LONG_RUN;
-    growth("100 000 calls over stdio", &place.stdio(2), [early, if quick { 5_000 } else { late }], &mut table);
-    starts_and_lists("stdio with 1 000 tools", &place.stdio_kept(1_000), if quick { 3 } else { 15 }, &mut table);
+    if wanted(STREAMS) {
+        round_trips(STREAMS, &place.stdio(2), rounds, &mut table);
+    }
+    if wanted(HTTP_TO_STREAMS) {
+        round_trips(HTTP_TO_STREAMS, &place.http_to_stdio(), rounds, &mut table);
+        throughput(HTTP_TO_STREAMS, &place.http_to_stdio(), span, &mut table);
+    }
+    if wanted(HTTP) {
+        let _upstream = place.http_upstream();
+        round_trips(HTTP, &place.http_to_http(), rounds, &mut table);
+        throughput(HTTP, &place.http_to_http(), span, &mut table);
+    }
+    if wanted(LONG) {
+        let [early, late] = LONG_RUN;
+        growth(LONG, &place.stdio(2), [early, if quick { 5_000 } else { late }], &mut table);
+    }
+    if wanted(STARTS) {
+        starts_and_lists(STARTS, &place.stdio_kept(1_000), if quick { 3 } else { 15 }, &mut table);
+    }
+    assert!(!table.rows.is_empty(), "--only takes one of {STREAMS}, {HTTP_TO_STREAMS}, {HTTP}, {LONG}, {STARTS}");
     let mut csv = String::from("path,engine,measure,value,unit\n");
     for Row { path, engine, measure, value, unit } in &table.rows {
         println!("{path:<20} {engine:<28} {measure:<22} {value:>10.1} {unit}");

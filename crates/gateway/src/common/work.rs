@@ -171,7 +171,8 @@ async fn in_turn_within<T>(budget: Duration, work: impl FnOnce() -> T) -> Result
 /// # Errors
 /// As [`in_turn`].
 pub(crate) async fn in_turn_if<T>(is_long: bool, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
-    if is_long { in_turn(work).await } else { Ok(work()) }
+    // In a box: what is seldom awaited would be copied with every request otherwise.
+    if is_long { Box::pin(in_turn(work)).await } else { Ok(work()) }
 }
 
 /// Does work without a turn, and where it is long not on a thread that serves messages: for what a connection does with one

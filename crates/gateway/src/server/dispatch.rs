@@ -112,7 +112,7 @@ impl Dispatcher {
             "server/discover" => Err(stateless::meta_required()),
             "ping" => Ok(Raw::of(&json!({}))),
             "logging/setLevel" => check_level(params).map(|()| Raw::of(&json!({}))),
-            "tools/call" if !self.passthrough.has_only_upstream() => self.tool_call(caller, params).await,
+            "tools/call" if !self.passthrough.has_only_upstream() => Box::pin(self.tool_call(caller, params)).await,
             _ => self.passthrough.answer(caller, method, params).await,
         }
     }

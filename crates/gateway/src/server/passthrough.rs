@@ -127,8 +127,9 @@ impl Passthrough {
     /// # Errors
     /// The method is not offered, a guard refuses the request, or the upstream's error.
     pub(super) async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        // What most calls do not need is in a box here and below: it is large, and would be copied with each of them.
         if let SUBSCRIBE | "resources/unsubscribe" = method {
-            return self.subscribe(caller, method, params).await;
+            return Box::pin(self.subscribe(caller, method, params)).await;
         }
         match (self.upstreams.only(), method) {
             (Some(upstream), "tools/list") => {
@@ -136,7 +137,7 @@ impl Passthrough {
                 page.map(|page| upstream.select_of(page)).map_err(|failed| failed.error)
             }
             (Some(upstream), _) => self.pass_to_only(upstream, caller, method, params).await,
-            (None, _) => self.merged(caller, method, params).await,
+            (None, _) => Box::pin(self.merged(caller, method, params)).await,
         }
     }
 
@@ -184,11 +185,11 @@ impl Passthrough {
         params: Option<&Raw>,
     ) -> Passed {
         let name = caller.trace().and_then(|_| stateless::named(method, params));
-        let span = self.telemetry.upstream_span(caller, upstream.name(), method, name.as_deref().unwrap_or_default());
-        let Some(mut span) = span else { return pass(upstream, caller, questions, method, params).await };
-        let params = span.context().set_in(params);
-        let outcome = pass(upstream, caller, questions, method, Some(&params)).await;
-        if let Err(failed) = &outcome {
+        let mut span =
+            self.telemetry.upstream_span(caller, upstream.name(), method, name.as_deref().unwrap_or_default());
+        let inside = span.as_ref().map(|span| span.context().set_in(params));
+        let outcome = pass(upstream, caller, questions, method, inside.as_ref().or(params)).await;
+        if let (Some(span), Err(failed)) = (&mut span, &outcome) {
             span.fail(failed.error.code.to_string());
         }
         outcome

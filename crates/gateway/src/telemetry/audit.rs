@@ -249,7 +249,7 @@ impl<'a> Audited<'a> {
             self.has_ended = true;
             let decision = AuditDecision::of(&account, failed);
             let refusal = (decision == AuditDecision::Refuse).then_some(code);
-            self.log.decided(self.caller, &self.record, decision, refusal).await?;
+            Box::pin(self.log.decided(self.caller, &self.record, decision, refusal)).await?;
             if decision != AuditDecision::Allow {
                 return Ok(());
             }

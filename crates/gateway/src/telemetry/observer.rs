@@ -269,7 +269,10 @@ impl Telemetry {
     ) -> Result<(), GatewayError> {
         record.note(|account| (account.allowed, account.credentials) = (true, credentials));
         match &self.audit {
-            Some(log) => log.decided(caller, record, AuditDecision::of(&record.account(), false), None).await,
+            Some(log) => {
+                let decision = AuditDecision::of(&record.account(), false);
+                Box::pin(log.decided(caller, record, decision, None)).await
+            }
             None => Ok(()),
         }
     }

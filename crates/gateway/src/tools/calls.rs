@@ -111,7 +111,8 @@ impl Calls {
                 let present = |envelope: &mut _| self.guards.present(&call, envelope);
                 let record = &call.context.record;
                 let mut span = self.telemetry.work_span(call.caller, "firewall");
-                let answer = self.firewall.shaped(call.caller, origin, method.read, &result, &present, record).await?;
+                let shaped = self.firewall.shaped(call.caller, origin, method.read, &result, &present, record);
+                let answer = Box::pin(shaped).await?;
                 if let Some(span) = &mut span {
                     span.set("contextweaver.result.bytes", &result.bytes().len().to_string());
                     span.set("contextweaver.answer.bytes", &answer.bytes().len().to_string());

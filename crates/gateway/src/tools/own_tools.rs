@@ -93,9 +93,9 @@ impl OwnTools {
                     self.admit(caller, MetaTool::View, &asked).await?;
                     return self.view(caller, view, ViewArgs::beginning(args.id())).await;
                 }
-                resource_read(calls, caller, view, &args, context).await
+                Box::pin(resource_read(calls, caller, view, &args, context)).await
             }
-            MetaTool::PromptGet => prompt_get(calls, caller, view, &args(tool, arguments)?, context).await,
+            MetaTool::PromptGet => Box::pin(prompt_get(calls, caller, view, &args(tool, arguments)?, context)).await,
         }
     }
 

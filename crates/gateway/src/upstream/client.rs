@@ -172,7 +172,7 @@ impl Upstream {
     /// Why it could not be asked at this moment: its circuit is open, or its connection is gone.
     #[must_use]
     pub fn trouble(&self) -> Option<Fault> {
-        match (lock(&self.breaker).circuit(Instant::now()), self.usable()) {
+        match self.way() {
             (Circuit::Open(fault), _) => Some(fault),
             (_, None) => Some(Fault::Unavailable("it is not connected".to_owned())),
             _ => None,
@@ -229,8 +229,7 @@ impl Upstream {
                 // What changes is told to all who watch, and one caller's server is not that of another.
                 return Err(Fault::Rpc(RpcError::method_not_found(call.method)));
             }
-            let own = self.own_of(callers, caller).await?;
-            return Box::pin(own.request(call)).await;
+            return Box::pin(async { self.own_of(callers, caller).await?.request(call).await }).await;
         }
         let connected = self.connected(self.config.timeout).await?;
         if connected.meta.is_some() && self.watches(&call) {
@@ -381,14 +380,23 @@ impl Upstream {
 
     /// The connection; a new one is made where there is none.
     async fn connected(&self, timeout: Duration) -> Result<Arc<Connected>, Fault> {
-        let circuit = || lock(&self.breaker).circuit(Instant::now());
-        match (circuit(), self.usable()) {
-            (Circuit::Open(fault), _) => return Err(fault),
-            (Circuit::Closed, Some(connected)) => return Ok(connected),
-            _ => {}
+        match self.way() {
+            (Circuit::Open(fault), _) => Err(fault),
+            (Circuit::Closed, Some(connected)) => Ok(connected),
+            // In a box: it is large, seldom needed, and part of every request otherwise.
+            _ => Box::pin(self.reconnected(timeout)).await,
         }
+    }
+
+    /// Whether it may be asked now, and on which connection.
+    fn way(&self) -> (Circuit, Option<Arc<Connected>>) {
+        (lock(&self.breaker).circuit(Instant::now()), self.usable())
+    }
+
+    /// The connection that another request has made meanwhile, or one that is made now.
+    async fn reconnected(&self, timeout: Duration) -> Result<Arc<Connected>, Fault> {
         let _one_at_a_time = self.connecting.lock().await;
-        match (circuit(), self.usable()) {
+        match self.way() {
             (Circuit::Open(fault), _) => return Err(fault),
             (Circuit::Closed, Some(connected)) => return Ok(connected),
             // What hangs does not recover by being waited for, and what only was slow must not be killed.
@@ -595,9 +603,10 @@ impl Connected {
             }
             Link::Http(link) => {
                 let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
-                link.exchange(ticket, text, call).await
+                // In a box, as below: it is large, and would be copied with every request to a child process.
+                Box::pin(link.exchange(ticket, text, call)).await
             }
-            Link::InProcess(answer) => answer.answer(call.method, call.params, timeout).await,
+            Link::InProcess(answer) => Box::pin(answer.answer(call.method, call.params, timeout)).await,
         }
     }
 

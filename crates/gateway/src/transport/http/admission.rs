@@ -175,7 +175,7 @@ impl Admission {
         }
         match &self.oauth {
             Some(oauth) if jwt::is_like(token) => {
-                let permitted = oauth.permit(token).await?;
+                let permitted = Box::pin(oauth.permit(token)).await?;
                 let until = Box::pin(tokio::time::sleep_until(permitted.presented.until));
                 let lease = Lease { until: Some(until), by: Some(Arc::downgrade(oauth.alive())) };
                 Ok(Admitted { identity: permitted.identity, lease, presented: Some(permitted.presented) })

@@ -286,8 +286,9 @@ async fn parsed(client: &Identity, text: Bytes) -> Result<Result<Message, WireEr
         return Ok(Message::parse(text));
     }
     let tenant = client.tenant();
-    let read = work_of(&tenant, in_turn(|| Message::parse(text))).await;
-    read.map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
+    let read = Box::pin(work_of(&tenant, in_turn(|| Message::parse(text))));
+    read.await
+        .map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
 }
 
 /// What a request takes up while it is served.
