@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 mod cli;
 
-// The same with glibc and in a static binary: what is tested and measured is what ships.
-#[cfg(target_os = "linux")]
+// That of musl makes static binaries slow.
+#[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
