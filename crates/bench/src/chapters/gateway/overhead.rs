@@ -51,10 +51,10 @@ fn hops(page: &mut Document, recorded: &Tables) {
     }
     page.subheading("What a hop costs");
     page.block(
-        "Measured by `target/dist/examples/engine-overhead --out scorecard/timings/gateway-overhead.csv`, with the build \
-         that ships: the same client and the same upstream, with different programs between them that take turns in one \
-         run. In brackets the value as a multiple of the direct connection's on the same path. Times belong to the machine \
-         on which they were taken; nothing computes these values again.",
+        "Measured by `target/dist/examples/engine-overhead --out scorecard/timings/gateway-overhead.csv`, built with the \
+         profile of the packages: the same client and the same upstream, with different programs between them that take \
+         turns in one run. In brackets the value as a multiple of the direct connection's on the same path. Times belong \
+         to the machine on which they were taken; nothing computes these values again.",
     );
     if let Some(origin) = recorded.origin(overhead::FILE) {
         page.block(&origin.sentence());
