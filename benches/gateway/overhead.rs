@@ -1,9 +1,9 @@
 //! What a hop costs: the same client and the same upstream, with different engines between them, in one run.
 //!
 //! Engines take turns in short blocks, so that what the machine does besides meets all of them. `--quick` is for
-//! trying, and `--only "HTTP to HTTP"` for one path; `--out FILE` writes the rows as CSV. The engines are the examples of this folder and `contextweaver` beside
-//! them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0 --locked`), when it is on the path, is the rival over
-//! HTTP.
+//! trying, and `--only "HTTP to HTTP"` for one path; `--out FILE` writes the rows of all paths as CSV. The engines are
+//! the examples of this folder and `contextweaver` beside them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0
+//! --locked`), when it is on the path, is the rival over HTTP.
 
 mod measuring;
 
@@ -36,6 +36,8 @@ const HTTP_TO_STREAMS: &str = "HTTP to stdio";
 const HTTP: &str = "HTTP to HTTP";
 const LONG: &str = "100 000 calls over stdio";
 const STARTS: &str = "stdio with 1 000 tools";
+/// The paths that are measured.
+const PATHS: [&str; 5] = [STREAMS, HTTP_TO_STREAMS, HTTP, LONG, STARTS];
 
 /// How a tool of the upstream is called through an engine.
 #[derive(Clone, Copy, PartialEq)]
@@ -500,6 +502,8 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let place = Place { here, folder: folder.path().to_path_buf() };
     let only = option("--only");
+    assert!(only.as_deref().is_none_or(|only| PATHS.contains(&only)), "--only takes one of {}", PATHS.join(", "));
+    assert!(only.is_none() || option("--out").is_none(), "--out takes the rows of all paths, and no --only");
     let wanted = |path: &str| only.as_deref().is_none_or(|only| only == path);
     let mut table = Table { rows: Vec::new() };
     let span = Duration::from_millis(if quick { 50 } else { 1_000 });
@@ -522,7 +526,6 @@ fn main() {
     if wanted(STARTS) {
         starts_and_lists(STARTS, &place.stdio_kept(1_000), if quick { 3 } else { 15 }, &mut table);
     }
-    assert!(!table.rows.is_empty(), "--only takes one of {STREAMS}, {HTTP_TO_STREAMS}, {HTTP}, {LONG}, {STARTS}");
     let mut csv = String::from("path,engine,measure,value,unit\n");
     for Row { path, engine, measure, value, unit } in &table.rows {
         println!("{path:<20} {engine:<28} {measure:<22} {value:>10.1} {unit}");
