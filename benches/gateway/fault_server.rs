@@ -25,7 +25,7 @@ enum Mode {
     Stillborn,
     /// Its input is not read any more after the lists.
     Deaf,
-    /// Lines that are no messages stand between those that are.
+    /// Lines that are not messages stand between those that are.
     Noise,
     /// An answer is over every limit.
     Oversized,

@@ -11,7 +11,7 @@ nitpicky = True
 
 # The anchors that GitHub gives headings, so that links work in both places.
 myst_heading_anchors = 6
-# A block of JSON with an ellipsis is no JSON; it is shown without colours.
+# A block of JSON with an ellipsis is not JSON; it is shown without colours.
 suppress_warnings = ["misc.highlighting_failure"]
 highlight_language = "text"
 

@@ -20,7 +20,7 @@ class Shortlist:
         ])
 
     def agent_for(self, question):
-        """The agent with the tools that fit, and those that are no functions (search, code) as they are."""
+        """The agent with the tools that fit, and those that are not functions (search, code) as they are."""
         fitting = [self.functions[choice.name] for choice in self.router.route(question, self.top_k)]
         others = [tool for tool in self.agent.tools if not isinstance(tool, FunctionTool)]
         return self.agent.clone(tools=[*others, *fitting])

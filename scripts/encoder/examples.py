@@ -15,7 +15,7 @@ from data import HELD_OUT, Data, looks, same
 SHARES = {
     "apibench": 0.12, "aws": 0.1, "banking77": 0.06, "clinc": 0.12, "google": 0.1, "mcp": 0.2, "tldr": 0.2, "wordnet": 0.1,
 }
-# A tool whose text is nearer than this to that of the right one, by the teacher, is no wrong answer.
+# A tool whose text is nearer than this to that of the right one, by the teacher, is not a wrong answer.
 TOO_NEAR = 0.9
 
 

@@ -36,7 +36,7 @@ def log(line):
 
 @jax.jit
 def loss_of(queries, tools, wanted, hidden):
-    """Mean loss of a batch, and its gradients by both sides' vectors. `hidden` marks what is no wrong answer. Queries
+    """Mean loss of a batch, and its gradients by both sides' vectors. `hidden` marks what is not a wrong answer. Queries
     without a tool come last."""
 
     def loss(queries, tools):

@@ -154,7 +154,7 @@ fn refuse_in_workspace(given: &[(&str, bool)]) -> Result<()> {
 }
 
 /// From now on, a signal to end ends the engines of others as well, and removes the folders that were made for them: they
-/// are no part of the group of processes that a terminal interrupts. `last` is done after that.
+/// are not part of the group of processes that a terminal interrupts. `last` is done after that.
 fn end_engines_at_a_signal(last: impl FnOnce() + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = {

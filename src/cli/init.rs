@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     follow(args, &wishes, out)
 }
 
-/// Refuses a folder with something in it, and what is no folder.
+/// Refuses a folder with something in it, and what is not a folder.
 fn refuse_taken(folder: &Path) -> Result<()> {
     let is_taken = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -120,7 +120,7 @@ fn of_flags(args: &Args, home: Option<&Path>, here: &Path) -> Result<Wishes> {
         let sources = load(&[path], LoadOptions::default())?.sources;
         if let Some(other) = sources.iter().find(|source| source.format != ToolFormat::OpenApi) {
             bail!(
-                "{}: this is no OpenAPI document: it reads as {}; give it with --tools",
+                "{}: this is not an OpenAPI document: it reads as {}; give it with --tools",
                 path.display(),
                 other.format
             );
@@ -425,7 +425,7 @@ mod tests {
             ("@/new --tools @/none.json", "none.json"),
             ("@/new --client @/mcp.json --tools @/bad.json", "bad.json"),
             ("@/new --client @/none.json", "none.json"),
-            ("@/new --openapi @/tools.json", "this is no OpenAPI document"),
+            ("@/new --openapi @/tools.json", "this is not an OpenAPI document"),
             ("@ --tools @/tools.json", "nothing is overwritten"),
             ("@/tools.json --tools @/tools.json", "nothing is overwritten"),
         ] {

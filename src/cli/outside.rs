@@ -146,7 +146,7 @@ mod tests {
         };
         assert_eq!(found("?user_id=ada"), "mem0:m1=The pool has 40 connections.;mem0:m2=UTC;");
         assert_eq!(found("/v1/memories/search/?user_id=ada"), "mem0:m1=old;");
-        assert!(found("/rubbish").starts_with("memory `mem0`: the answer is no JSON: "), "{}", found("/rubbish"));
+        assert!(found("/rubbish").starts_with("memory `mem0`: the answer is not JSON: "), "{}", found("/rubbish"));
         assert_eq!(found("/large"), "memory `mem0`: the answer has more than 1048576 bytes");
         assert_eq!(found("/refused"), "memory `mem0`: the server answers 401 Unauthorized");
         assert_eq!(found("/moved"), "memory `mem0`: the server answers 302 Found");

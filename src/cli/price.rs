@@ -17,7 +17,7 @@ impl PriceArgs {
     /// The price that is stated, if one is.
     ///
     /// # Errors
-    /// What is stated is no price.
+    /// What is stated is not a price.
     pub(super) fn stated(&self) -> Result<Option<Price>> {
         self.price.map(|amount| checked(Price::dollars(amount))).transpose()
     }

@@ -61,7 +61,7 @@ fn a_run_is_reproducible_and_checks_clean() {
     let html = fs::read_to_string(files.path("r.html")).unwrap();
     assert!(html.contains("of the needed tools among the first five on <bdi>household</bdi>"));
     assert!(html.contains("badge recorded") && html.contains("src=\"data:image/svg+xml;base64,"));
-    assert_eq!(files.run(&["bench", "check"]).code, 0, "the report is no page of the scorecard");
+    assert_eq!(files.run(&["bench", "check"]).code, 0, "the report is not a page of the scorecard");
 }
 
 #[test]

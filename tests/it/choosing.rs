@@ -320,7 +320,7 @@ fn what_cannot_be_asked_is_refused_before_anything_is_measured() {
         (&["--format", "csv"][..], "--choose and --replay have no place in a CSV table"),
         (&["--choose", "first=sh other.sh"], "--choose names `first` twice; give each program a name of its own"),
         (&["--choose-env", "NO_SUCH_KEY"], "--choose-env NO_SUCH_KEY: there is no such variable here"),
-        (&["--cards", "0"], "it is no number from 1 to 100"),
+        (&["--cards", "0"], "it is not a number from 1 to 100"),
         (&["--choose-as", "pizza"], "there are openai, openai-responses, anthropic, gemini, mcp"),
         (&["--choose-as", "weaver-spec"], "there are openai, openai-responses, anthropic, gemini, mcp"),
         (&["--choose", "other"], "not of the form NAME=COMMAND"),

@@ -256,7 +256,7 @@ fn the_tools_found_are_the_list_of_a_request() {
     error: --decided-at is for routing decisions, which `--as weaver-spec` prints
 
     exit 2
-    error: `today` is no moment; write it as 2026-11-27T10:00:00Z
+    error: `today` is not a moment; write it as 2026-11-27T10:00:00Z
     ");
     let wrong = [&["--as", "native"][..], &["--as", "openai", "--explain"], &["--names", "x.json"]];
     let wrong =
@@ -690,7 +690,7 @@ fn colours_follow_what_they_are_written_to() {
     {
         let forced = run(arguments, &[("CLICOLOR_FORCE", "1")]);
         assert!(forced.contains("\u{1b}["), "{arguments:?}: {forced}");
-        // A pipe is no terminal, and `NO_COLOR` is stronger.
+        // A pipe is not a terminal, and `NO_COLOR` is stronger.
         for variables in [&[][..], &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]] {
             let plain = run(arguments, variables);
             assert!(!plain.contains('\u{1b}') && plain.len() > 20, "{arguments:?}: {plain}");

@@ -150,7 +150,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
         (&[own[0], own[1], own[2], own[3], "base.tsv", "lexical", "--measure", "MAP"], "no measure `MAP`"),
         (
             &["base.tsv", "head.tsv"],
-            "base.tsv: line 1: `send_mail` is no number; a run file needs --catalog and --queries",
+            "base.tsv: line 1: `send_mail` is not a number; a run file needs --catalog and --queries",
         ),
     ];
     for (arguments, expected) in table {
@@ -225,7 +225,7 @@ fn one_engine_of_several_is_named_behind_the_file() {
         ("both.json#none", "one.json", 2, "both.json: it has no engine `none`; there are all, some"),
         ("one.json#all", "both.json", 2, "one.json: it has no engine `all`; there are some"),
         ("both.json#", "one.json", 2, "both.json: no name stands behind `#`"),
-        ("lexical#all", "one.json", 2, "lexical: it is no results file, so `#all` names nothing"),
+        ("lexical#all", "one.json", 2, "lexical: it is not a results file, so `#all` names nothing"),
     ];
     for (base, head, code, expected) in table {
         let run = compare(&files, &[base, head]);
@@ -383,15 +383,15 @@ fn odd_files_are_refused_with_their_place() {
     files.write("folder/x.json", "{}");
     let table: [(&[&str], &str); 15] = [
         (&["empty.json", "whole.json"], "empty.json: it is empty"),
-        (&["torn.json", "whole.json"], "torn.json: it is no whole JSON: EOF while parsing"),
+        (&["torn.json", "whole.json"], "torn.json: it is not complete JSON: EOF while parsing"),
         (&["zero.json", "whole.json"], "zero.json: evaluation `x`, query `q7`: a rank is 0, and ranks count from 1"),
         (&["text.json", "whole.json"], "text.json: is it the results.json of a workspace"),
         (&["form.json", "whole.json"], "form.json: it has the form 7, and this is 1; record it again"),
         (&["two.json", "whole.json"], "query `q0` occurs twice at line"),
         (&["bytes.json", "whole.json"], "bytes.json: its form is not known"),
         (&["folder", "whole.json"], "folder: it is a folder; name a file in it, such as folder/results.json"),
-        (&["folder#x", "whole.json"], "folder: it is no results file, so `#x` names nothing"),
-        (&["nan.tsv", "good.tsv"], "nan.tsv: line 2: `RR` of item `q2` is NaN, which is no number from"),
+        (&["folder#x", "whole.json"], "folder: it is not a results file, so `#x` names nothing"),
+        (&["nan.tsv", "good.tsv"], "nan.tsv: line 2: `RR` of item `q2` is NaN, which is not a number from"),
         (&["good.tsv", "inf.tsv"], "inf.tsv: line 2: `RR` of item `q2` is inf"),
         (&["good.tsv", "else.tsv"], "`good.tsv` and `else.tsv` have no query in common"),
         (&["good.tsv", "whole.json"], "`whole.json` holds ranks and `good.tsv` holds scores of `RR`"),

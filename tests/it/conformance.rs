@@ -153,7 +153,7 @@ fn a_mistake_is_shown_with_what_was_sent_what_came_and_what_to_do() {
     ok         id         every answer has the id of its request
     ok         list       a query is answered with a list `tools`
     wrong      known      tools are ids of the catalog
-                          found  "create_issue" is no id of the catalog
+                          found  "create_issue" is not an id of the catalog
                           sent   {"op":"route","query":"open a ticket about the login bug","k":100,"id":"a2"}
                           got    {"id":"a2","tools":["create_issue"]}
                           do     name each tool by the `id` of its line in the catalog, as text

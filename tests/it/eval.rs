@@ -444,7 +444,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
         ),
         (&["--engine", "bm25", "--engine", "bm25"], "--engine and --engine both name an engine `bm25`"),
         (&["--fail-under", "recall@7=.5"], "no measure `recall@7`"),
-        (&["--fail-under", "recall@5=80"], "`recall@5` is 80, which is no number from 0 to 1"),
+        (&["--fail-under", "recall@5=80"], "`recall@5` is 80, which is not a number from 0 to 1"),
     ];
     for (arguments, expected) in table {
         let run = eval(&files, arguments);

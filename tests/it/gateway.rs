@@ -497,7 +497,7 @@ async fn resources_and_prompts_are_found_read_and_viewed() {
     let logo = wire.call("resource_read", json!({"resource_id": id_of(&gateway, "left", "logo")})).await;
     let picture = json!([{"type": "image", "data": "iVBORw0KGgoA/w==", "mimeType": "image/png"}]);
     assert_eq!(logo["content"], picture, "who reads a picture sees it");
-    // A handle is read like a resource, and a resource is no handle.
+    // A handle is read like a resource, and a resource is not a handle.
     let handle = &read["artifacts"][0]["handle"];
     let whole = wire.text("resource_read", json!({"resource_id": handle})).await;
     assert!(whole.starts_with("line 0 of a result"), "{whole}");

@@ -238,7 +238,7 @@ fn events_are_counted() {
     errors
             1  ARGS_INVALID
 
-    1 line is no event
+    1 line is not an event
       line 3: expected ident at column 2
     ");
     let counted = [
@@ -457,7 +457,7 @@ fn an_audit_log_is_checked_and_filtered() {
     ");
     insta::assert_snapshot!(files.run(&["mcp", "audit", "verify", "audit.jsonl", "--head", "abc"]).shown(), @r"
     exit 2
-    error: --head: `abc` is no hash; give the 64 digits that `mcp audit verify` printed
+    error: --head: `abc` is not a hash; give the 64 digits that `mcp audit verify` printed
     ");
 }
 
@@ -506,7 +506,7 @@ fn what_waits_is_approved_as_it_was_shown() {
         let run = files.run(&[&["mcp", "serve", "--config", "gateway.json"], flags].concat());
         assert_eq!(run.code, 0, "{}", run.shown());
     };
-    // A look is no first use.
+    // A look is not a first use.
     serve(&["--dry-run"]);
     assert_eq!(files.run(&["mcp", "preview", "--config", "gateway.json"]).code, 0);
     assert_eq!(files.names(), ["gateway.json", "session.ndjson"]);
@@ -1101,7 +1101,7 @@ fn a_script_answers_what_waits_at_the_console() {
     // Below that, systems say it in their own words.
     let gone = run(&["list"]).shown();
     shown.push(gone.split("  caused by: client").next().unwrap().to_owned());
-    // A server that is no console, whatever it answers.
+    // A server that is not a console, whatever it answers.
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let elsewhere = server.local_addr().unwrap().to_string();
     let page = "<!DOCTYPE html>";
@@ -1223,7 +1223,7 @@ fn a_script_answers_what_waits_at_the_console() {
       caused by: it has more than 65536 bytes; a token is one line
 
     exit 2
-    error: --url: "http://" is no address; write one such as http://127.0.0.1:8080
+    error: --url: "http://" is not an address; write one such as http://127.0.0.1:8080
     "#);
     let audit = std::fs::read_to_string(files.path("audit.jsonl")).unwrap();
     let answered: Vec<String> = audit

@@ -225,7 +225,7 @@ fn a_memory_is_served_as_tools_within_bounds() {
     let found = files.run(&["replay", "--session", "chat.session", "--query", "pool", "--memory", "memory.db"]);
     assert!(good(&found).contains("pool: 41 connections"), "{}", found.shown());
     for (wrong, told) in [
-        (&["--store", "team.json"][..], "this is no SQLite store"),
+        (&["--store", "team.json"][..], "this is not an SQLite store"),
         (&["--source", "absent.json"], "absent.json"),
         (&[], "--store <FILE>"),
         (&["--source", "team.json", "--most", "9"], "--store <FILE>"),

@@ -449,7 +449,7 @@ fn every_format_is_ingested() {
       memory     0 facts, 0 episodes
     kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
-    note: lines that are no messages were left out: 1 summary
+    note: lines that are not messages were left out: 1 summary
 
     exit 0
     wrote it.session: Codex transcript, 2 events
@@ -458,7 +458,7 @@ fn every_format_is_ingested() {
       memory     0 facts, 0 episodes
     kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
-    note: lines that are no messages were left out: 1 session_meta
+    note: lines that are not messages were left out: 1 session_meta
 
     exit 0
     wrote it.session: OpenTelemetry spans, 2 events
@@ -467,7 +467,7 @@ fn every_format_is_ingested() {
       memory     0 facts, 0 episodes
     kept out of prompts, 1 result:
       result:c  10109 bytes -> 287 tokens (a summary)
-    note: spans that are no messages were left out: 1 other
+    note: spans that are not messages were left out: 1 other
 
     exit 0
     wrote it.session: LangSmith runs, 2 events
@@ -476,7 +476,7 @@ fn every_format_is_ingested() {
       memory     0 facts, 0 episodes
     kept out of prompts, 1 result:
       result:a  10109 bytes -> 287 tokens (a summary)
-    note: runs that are no messages were left out: 1 chain
+    note: runs that are not messages were left out: 1 chain
 
     exit 0
     wrote it.session: LangChain messages, 2 events
@@ -575,7 +575,7 @@ fn bad_events_are_refused_by_place() {
 
     no conversation: exit 2
     error: events
-      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
+      caused by: an array is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
 
     truncated: exit 2
     error: events
@@ -671,7 +671,7 @@ fn a_damaged_session_is_refused_by_place() {
     ");
     insta::assert_snapshot!(session(&files, &["view", "artifact:result:tr1", "tail:3"]).shown(), @r"
     exit 2
-    error: invalid value 'tail:3' for '<SELECTOR>': `tail:3` is no selector: the type `tail` is unknown; write head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10 or the JSON form
+    error: invalid value 'tail:3' for '<SELECTOR>': `tail:3` is not a selector: the type `tail` is unknown; write head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10 or the JSON form
 
     For more information, try '--help'.
     ");

@@ -25,7 +25,7 @@ def build(tools):
     searcher = index.searcher()
 
     def search(query, k):
-        # Words alone: what else a user types is no operator.
+        # Words alone: what else a user types is not an operator.
         plain = " ".join(re.findall(r"\w+", query.lower()))
         if not plain:
             return []

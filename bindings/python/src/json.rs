@@ -38,7 +38,7 @@ fn plain<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let name = intern!(py, "model_dump");
     if !object.hasattr(name)? {
         let kind = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("an object of type {kind} is no JSON")));
+        return Err(PyTypeError::new_err(format!("an object of type {kind} is not JSON")));
     }
     let options = PyDict::new(py);
     options.set_item(intern!(py, "mode"), "json")?;
@@ -86,7 +86,7 @@ pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 
 /// The text of a string, which may hold halves of characters that no file can hold.
 fn utf8(text: &Bound<'_, PyString>) -> PyResult<String> {
-    Ok(text.to_str().map_err(|error| InputError::new_err(format!("this text is no Unicode: {error}")))?.to_owned())
+    Ok(text.to_str().map_err(|error| InputError::new_err(format!("this text is not Unicode: {error}")))?.to_owned())
 }
 
 /// A configuration: the default, the TOML file at a path, or the same as a mapping. `parse` reads TOML, `check` says what

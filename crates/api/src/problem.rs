@@ -7,7 +7,7 @@ use super::SCHEMA_VERSION;
 /// Why a request has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The body is no JSON, or not of the form that the path takes.
+    /// The body is not JSON, or not of the form that the path takes.
     BadRequest,
     /// The request has the right form, and what it says cannot be done.
     Unprocessable,

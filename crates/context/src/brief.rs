@@ -259,7 +259,7 @@ pub struct Packed {
 pub struct Shown {
     /// The position of its wording.
     pub wording: usize,
-    /// The number of entries of a list that are shown, the first of its order; 0 for a wording that is no list.
+    /// The number of entries of a list that are shown, the first of its order; 0 for a wording that is not a list.
     pub entries: usize,
 }
 

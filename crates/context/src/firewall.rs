@@ -274,7 +274,7 @@ impl<'a> Firewall<'a> {
     }
 
     /// The whole content of an item of which the text shows a part; `None` for any other item, and for content that is
-    /// not there any more or is no text.
+    /// not there any more or is not text.
     pub(super) fn original(&self, item: &ContextItem) -> Option<String> {
         let bytes = self.artifacts.get(&item.artifact.as_ref()?.handle).ok()?;
         str::from_utf8(&bytes).ok().map(str::to_owned)

@@ -159,7 +159,7 @@ impl Hooks {
             }
             let answer = hook.exchange.ask(&line).map_err(|reason| (reason, true))?;
             let answer =
-                serde_json::from_str(&answer).map_err(|error| (format!("the answer is no JSON: {error}"), true))?;
+                serde_json::from_str(&answer).map_err(|error| (format!("the answer is not JSON: {error}"), true))?;
             read(&answer).map_err(|reason| (reason, true))
         };
         match answer() {
@@ -435,7 +435,7 @@ mod tests {
         for (bad, said) in [
             ("sleep 30", "no answer within 400 ms"),
             ("exit 3", "the program has ended"),
-            ("while read -r line; do echo rubbish; done", "the answer is no JSON"),
+            ("while read -r line; do echo rubbish; done", "the answer is not JSON"),
             ("while read -r line; do echo '{\"words\": 1}'; done", "the answer has no `text`"),
             ("yes x | tr -d '\\n'", "the answer has more than 200000 bytes"),
             (

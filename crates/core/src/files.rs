@@ -80,7 +80,7 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
 /// As [`read_file`], for a file that the program keeps for itself: from a pipe, of which the end may never come, nothing is read.
 ///
 /// # Errors
-/// As [`read_file`]; and something is there that is no regular file.
+/// As [`read_file`]; and something is there that is not a regular file.
 pub fn read_kept_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     let refused = |reason| ReadError { path: path.to_owned(), reason };
     if !fs::metadata(path).map_err(|error| refused(error.into()))?.is_file() {
@@ -125,7 +125,7 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError>
 /// may have been put there by somebody who waits for it.
 ///
 /// # Errors
-/// As [`replace_file`]; and something is there that is no regular file.
+/// As [`replace_file`]; and something is there that is not a regular file.
 pub fn replace_secret_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let replaced = match fs::symlink_metadata(path) {
         Ok(data) if !data.is_file() => Err(io::Error::other("what is there is no regular file; name another file")),

@@ -174,7 +174,7 @@ pub enum GraphError {
     },
     /// A node's segment cannot be written in a path.
     #[error(
-        "node {node} of the choice graph: `{segment}` is no path segment; a namespace is [a-z][a-z0-9_-]{{0,63}}, \
+        "node {node} of the choice graph: `{segment}` is not a path segment; a namespace is [a-z][a-z0-9_-]{{0,63}}, \
          anything below it [a-z0-9][a-z0-9_-]{{0,63}}"
     )]
     Segment {
@@ -515,8 +515,8 @@ mod tests {
                 |nodes| nodes.push(node(NodeKind::Leaf(4), Some(5), "c")),
                 "node 5 (`<c>`) of the choice graph has 3 children",
             ),
-            (|nodes| nodes[3].segment = "2x".to_owned(), "node 3 of the choice graph: `2x` is no path segment"),
-            (|nodes| nodes[7].segment = "A".to_owned(), "node 7 of the choice graph: `A` is no path segment"),
+            (|nodes| nodes[3].segment = "2x".to_owned(), "node 3 of the choice graph: `2x` is not a path segment"),
+            (|nodes| nodes[7].segment = "A".to_owned(), "node 7 of the choice graph: `A` is not a path segment"),
             (|nodes| nodes[2].segment = "ab".to_owned(), "node 2 of the choice graph: it is not in order"),
             (
                 |nodes| nodes[8].segment = "a".to_owned(),
@@ -547,7 +547,7 @@ mod tests {
         let saved = serde_json::to_string(&graph()).unwrap();
         assert_eq!(serde_json::from_str::<ChoiceGraph>(&saved).unwrap(), graph());
         let error = serde_json::from_str::<ChoiceGraph>(&saved.replace("\"c\"", "\"../c\"")).unwrap_err();
-        assert!(error.to_string().contains("`../c` is no path segment"), "{error}");
+        assert!(error.to_string().contains("`../c` is not a path segment"), "{error}");
         let bytes = postcard::to_stdvec(&graph()).unwrap();
         assert_eq!(postcard::from_bytes::<ChoiceGraph>(&bytes).unwrap(), graph());
     }

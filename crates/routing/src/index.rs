@@ -1206,7 +1206,7 @@ mod tests {
         assert_eq!(first("walk_zebra"), Some("walk_zebra"));
         assert_ne!(first(&gone.name), Some(gone.name.as_str()));
         assert_eq!(patched.explain("the zebra", 0)[0].0, "zebra");
-        // Too much at once is no patch.
+        // Too much at once is not a patch.
         items.drain(..4);
         assert!(index.patched(&old, &Catalog::new(items).unwrap(), &config).is_none());
         let plain = RoutingConfig { scorer: Scorer::Bm25, ..RoutingConfig::default() };

@@ -251,7 +251,7 @@ impl Router {
     /// A router over the catalog in a JSON text, with the default configuration.
     ///
     /// # Errors
-    /// [`RouteError::Catalog`] for a text that is no catalog.
+    /// [`RouteError::Catalog`] for a text that is not a catalog.
     pub fn from_json(json: &str) -> Result<Self, RouteError> {
         Self::new(Catalog::from_json(json)?)
     }

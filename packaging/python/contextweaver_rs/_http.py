@@ -58,11 +58,11 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
 def divided(address: str, path: str) -> tuple[str, str, list[tuple[str, str]]]:
     """An address without its query, its path (`path` where it names none), and the parts of the query.
 
-    Raises ValueError where it is no address of http or https.
+    Raises ValueError where it is not an address of http or https.
     """
     parts = urllib.parse.urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it is no address of http or https")
+        raise ValueError("it is not an address of http or https")
     path = path if parts.path in ("", "/") else parts.path
     query = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", "")), path, query

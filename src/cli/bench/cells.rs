@@ -83,7 +83,7 @@ Example:
 
 For every line of standard input one line is written: what came of the cell, or
   {\"line\": 3, \"error\": \"...\"}
-for a line that is no cell, or a cell of another version or of other inputs than here.";
+for a line that is not a cell, or a cell of another version or of other inputs than here.";
 
 /// Compute cells: reads them on standard input, writes results on standard output, one line each
 #[derive(Debug, Args)]

@@ -67,7 +67,7 @@ pub(super) struct ChooseArgs {
 /// A number of cards.
 fn cards(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_CARDS).contains(number));
-    number.ok_or_else(|| format!("it is no number from 1 to {MOST_CARDS}"))
+    number.ok_or_else(|| format!("it is not a number from 1 to {MOST_CARDS}"))
 }
 
 /// A form of definitions.

@@ -245,7 +245,7 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
         return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)?, engine });
     }
     if let Some(engine) = engine {
-        bail!("{argument}: it is no results file, so `#{engine}` names nothing; leave it out");
+        bail!("{argument}: it is not a results file, so `#{engine}` names nothing; leave it out");
     }
     if path.is_file() {
         return configuration(path, &fs::read(path).with_context(|| argument.to_owned())?);

@@ -175,7 +175,7 @@ fn named(text: &str, form: &str) -> Result<(String, String), String> {
 /// `MEASURE=VALUE`, the least value of a measure.
 pub(in crate::cli) fn threshold(text: &str) -> Result<(Measure, f64), String> {
     let (name, value) = text.split_once('=').ok_or("not of the form MEASURE=VALUE")?;
-    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number from 0 to 1"))?;
+    let value = value.trim().parse().map_err(|_| format!("`{value}` is not a number from 0 to 1"))?;
     least(name.trim(), value)
 }
 

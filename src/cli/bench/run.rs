@@ -63,7 +63,7 @@ pub(in crate::cli) struct RunArgs {
     /// Begin nothing more after this time, e.g. 60s or 5m: the cheapest first, and the rest is kept as recorded
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "all")]
     budget: Option<Duration>,
-    /// Say on standard error how far it is, where that is no terminal too
+    /// Report progress on standard error even where that is not a terminal
     #[arg(long)]
     progress: bool,
     /// Run engines of others and ours through one door, all or by name, and record what they give; see docs/engines.md
@@ -91,7 +91,7 @@ pub(in crate::cli) struct RunArgs {
 
 /// `60s`, `5m` or `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let refused = || format!("`{text}` is no time; write 60s, 5m or 2h");
+    let refused = || format!("`{text}` is not a time; write 60s, 5m or 2h");
     let unit = text.chars().last().ok_or_else(refused)?;
     let seconds = match unit {
         's' => 1,

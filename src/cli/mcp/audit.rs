@@ -89,7 +89,7 @@ fn open(file: &Path) -> Result<BufReader<File>> {
 fn verify(file: &Path, head: Option<&str>, format: Format, out: &mut dyn Write) -> Result<Outcome> {
     let is_hash = |text: &&str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some(text) = head.filter(|text| !is_hash(text)) {
-        bail!("--head: `{text}` is no hash; give the 64 digits that `mcp audit verify` printed");
+        bail!("--head: `{text}` is not a hash; give the 64 digits that `mcp audit verify` printed");
     }
     let head = head.map(str::to_ascii_lowercase);
     let check = AuditCheck::read(open(file)?, head.as_deref()).with_context(|| file.display().to_string())?;

@@ -30,7 +30,7 @@ use contextweaver_gateway::{
 /// Say what a gateway did: tokens spared, success, durations, errors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are no events are
+A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are not events are
 named and passed over. A gateway that serves over HTTP can be asked while it runs, for its sums alone. With --watch
 the figures follow what happens until Ctrl-C; to a pipe they are written anew whenever something changed.
 
@@ -207,7 +207,7 @@ fn follow(args: &Args, path: &Path, price: Option<&Price>, out: &mut dyn Write) 
     watch(Duration::from_secs(args.interval), &head, out, async || {
         let seen = feed.look(OffsetDateTime::now_utc(), CALLS).with_context(|| path.display().to_string())?;
         match args.format {
-            // What only says that time has passed is no change.
+            // What only says that time has passed is not a change.
             Format::Json => json_line("mcp events", &Seen { stats: EventStats { since: None, ..seen.stats }, ..seen }),
             Format::Text => written(|view| print_seen(view, &seen, span, price)),
         }
@@ -357,10 +357,10 @@ fn errors(out: &mut dyn Write, errors: &BTreeMap<String, impl Display>) -> Resul
     Ok(())
 }
 
-/// What was no event, where there was something.
+/// What was not an event, where there was something.
 pub(super) fn bad_lines(out: &mut dyn Write, bad: &BadLines) -> Result<()> {
     if bad.count > 0 {
-        let are = if bad.count == 1 { "is no event" } else { "are no events" };
+        let are = if bad.count == 1 { "is not an event" } else { "are not events" };
         writeln!(out, "\n{} {are}", counted(bad.count, "line"))?;
         for bad in &bad.first {
             line(out, format_args!("  line {}: {}", bad.line, bad.reason))?;

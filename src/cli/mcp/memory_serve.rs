@@ -51,7 +51,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let mut server = MemoryServer::new(sources, bounds);
     if let Some(path) = &args.store {
         if path.metadata().is_ok_and(|file| file.len() > 0) && !is_database(path) {
-            bail!("--store {}: this is no SQLite store; a file of memories is searched with --source", path.display());
+            bail!(
+                "--store {}: this is not an SQLite store; a file of memories is searched with --source",
+                path.display()
+            );
         }
         server = server.with_store(path).with_context(|| format!("--store {}", path.display()))?;
     }

@@ -192,7 +192,7 @@ mod tests {
         2026-11-22T12:00:05  bbbbbbbb  ci                 4       0       12,307   90,756      -461  102,602  EUR 0.31
         2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –
 
-        1 line is no event
+        1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
         insta::assert_snapshot!(shown_sessions(events(), 1, None), @r"
@@ -201,7 +201,7 @@ mod tests {
         last call            session   caller         calls  failed  definitions  results  the rest     net
         2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102  12,205
 
-        1 line is no event
+        1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
         assert_eq!(shown_sessions(String::new(), 20, None), "0 sessions\n");
@@ -221,7 +221,7 @@ mod tests {
         2026-11-22T12:00:02  tool_browse                       allow          –      400    -400  2.250  OK
         2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
 
-        1 line is no event
+        1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
         insta::assert_snapshot!(shown_calls(&events(), 2), @r"
@@ -231,7 +231,7 @@ mod tests {
         2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –       67    -67  7.250  OK, a dry run
         2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
 
-        1 line is no event
+        1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
         assert_eq!(shown_calls("", 20), "0 calls\n");

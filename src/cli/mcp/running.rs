@@ -31,7 +31,7 @@ pub(super) struct Answer {
 /// answer whatever its status.
 ///
 /// # Errors
-/// The address is none, the gateway is not reached within `patience`, its answer is no text or longer than 4 MiB, or the file
+/// The address is none, the gateway is not reached within `patience`, its answer is not text or longer than 4 MiB, or the file
 /// has no token.
 pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
     ask(url, path, None, token_file, patience).await
@@ -57,7 +57,7 @@ pub(super) async fn ask(
     let is_usable = Url::parse(&address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     // A parser takes the first part of the path for a host that is missing.
     if !is_usable || rest.is_empty() || rest.starts_with('/') {
-        bail!("--url: {url:?} is no address; write one such as http://127.0.0.1:8080");
+        bail!("--url: {url:?} is not an address; write one such as http://127.0.0.1:8080");
     }
     let client = client::builder().timeout(patience).redirect(redirect::Policy::none()).build()?;
     let mut request = match body {

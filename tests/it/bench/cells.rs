@@ -165,5 +165,5 @@ fn a_run_without_time_keeps_what_is_recorded_and_says_so() {
         assert_eq!(run(&files, wrong).code, 2, "{wrong:?}");
     }
     let strange = run(&files, &["run", "--shard", "3/2", "--cells", "cells"]);
-    assert!(strange.stderr.contains("`3/2` is no share; write 1/4"), "{}", strange.stderr);
+    assert!(strange.stderr.contains("`3/2` is not a share; write 1/4"), "{}", strange.stderr);
 }

@@ -48,7 +48,7 @@ pub struct EngineRanks {
 /// A file is none of this form, or does not hold together.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationsError {
-    /// It is no JSON, or lacks a member.
+    /// It is not JSON, or lacks a member.
     #[error("is it the results.json of a workspace or the output of `bench eval --format json`? {0}")]
     Form(#[from] serde_json::Error),
     /// Another version of the program wrote it.

@@ -266,7 +266,7 @@ impl Collection {
         self.queries.iter().filter(|query| !query.groups.is_empty()).map(digest).collect()
     }
 
-    /// Item numbers in the order in which the catalog file lists the tools (id order where the file is no array).
+    /// Item numbers in the order in which the catalog file lists the tools (id order where the file is not an array).
     #[must_use]
     pub fn file_order(&self) -> &[u32] {
         &self.file_order

@@ -1,7 +1,7 @@
 //! Whether a change made things better or worse, in five words, with what could have been seen.
 //!
 //! Base and head answered the same queries, so their differences are compared query by query: a sign-flip test, within each
-//! set of queries where there are several, of the mean over the sets. Queries that need the same tool are no independent
+//! set of queries where there are several, of the mean over the sets. Queries that need the same tool are not independent
 //! evidence where these tools are a sample; then their signs are flipped, and they are resampled, together as well, and of
 //! both ways the more cautious is reported. "Same" has to be shown too: by equal answers, or by a 90 % interval that stays within one point (two one-sided
 //! tests, Schuirmann, 1987). What is neither shown to differ nor to be the same is inconclusive, with how much more it takes.

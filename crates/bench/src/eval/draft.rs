@@ -53,7 +53,7 @@ impl Requests {
     /// every call is one. A session file is read as the conversation in it. `prefix` is for the ids of events.
     ///
     /// # Errors
-    /// When the bytes are no conversation of a known format.
+    /// When the bytes are not a conversation of a known format.
     pub fn add(&mut self, bytes: &[u8], prefix: &str) -> Result<(), AdapterError> {
         if let Some(calls) = recorded_calls(bytes) {
             self.0.extend(calls.into_iter().map(|(tool, arguments)| (said_by(&tool, &arguments), vec![tool])));

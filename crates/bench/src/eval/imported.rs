@@ -11,10 +11,10 @@ use super::collection::Collection;
 use super::engine::Ranking;
 use super::process::conformance::{Conformance, Row, Sheet};
 
-/// A tool more often than this in one ranking, or a ranking longer than this, is no ranking of tools.
+/// A tool more often than this in one ranking, or a ranking longer than this, is not a ranking of tools.
 const LONGEST: usize = 100_000;
 
-/// A file is no run of the collection.
+/// A file is not a run of the collection.
 #[derive(Debug, thiserror::Error)]
 #[error("{}:{line}: {reason}", path.display())]
 pub struct RunFileError {

@@ -122,7 +122,7 @@ pub fn paired(control: &str, pairs: &[(f64, f64)]) -> Paired {
     paired_by_tool(control, pairs, &[])
 }
 
-/// The same where `tools` has the first tool that each query needs. Queries that need the same tool are no independent
+/// The same where `tools` has the first tool that each query needs. Queries that need the same tool are not independent
 /// evidence, so that they are also resampled, and their signs flipped, together; the wider interval and the higher
 /// probability are given. Without tools, or with another number of them than of pairs, queries are all that there is.
 #[must_use]

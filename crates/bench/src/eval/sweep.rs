@@ -324,7 +324,7 @@ pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
     Ok(all)
 }
 
-/// What the grid varies, by parameter, and the configurations that are no number.
+/// What the grid varies, by parameter, and the configurations that are not numbers.
 #[must_use]
 pub fn values_of_grid() -> toml::Table {
     let own = |number: Number| (number.name, number.own.iter().copied().map(toml::Value::from).collect::<Vec<_>>());
@@ -494,7 +494,7 @@ mod tests {
         let refused = |text: &str| of(&[text]).unwrap_err().to_string();
         insta::assert_snapshot!(refused("k9=1"), @"no parameter `k9` in this grid; there are name share, name prior, name pairs, k3, spelling, semantic, k1, b, name x, description x, parameters x, tags x, server x");
         insta::assert_snapshot!(refused("k1=-1"), @"k1=-1: `k1` is -1; it must be above 0 and at most 100; the grid itself tries 0.6, 0.9, 1.6, 2");
-        insta::assert_snapshot!(refused("b=x"), @"b=x: it is no number; the grid itself tries 0, 0.3, 0.5, 1");
+        insta::assert_snapshot!(refused("b=x"), @"b=x: it is not a number; the grid itself tries 0, 0.3, 0.5, 1");
         let many: Vec<String> = (1..400).map(|k3| k3.to_string()).collect();
         assert!(
             refused(&format!("k3={}", many.join(","))).ends_with("configurations are more than 400; name fewer values")

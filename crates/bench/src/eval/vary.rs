@@ -117,7 +117,7 @@ pub fn values<T: PartialEq>(
 /// # Errors
 /// What is wrong with the text, as the reason of a [`GridError::Value`].
 pub fn number(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| "it is no number".to_owned())
+    text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| "it is not a number".to_owned())
 }
 
 /// That a grid of so many configurations may be measured.
@@ -156,7 +156,7 @@ mod tests {
         assert!(refused(&[&format!("b={}", many.join(","))]).starts_with("401 configurations are more than 400"));
         for text in ["x", "nan", "inf"] {
             let error = values("b", &[text], &["0.5".to_owned()], number).unwrap_err();
-            assert_eq!(error.to_string(), format!("b={text}: it is no number; the grid itself tries 0.5"));
+            assert_eq!(error.to_string(), format!("b={text}: it is not a number; the grid itself tries 0.5"));
         }
     }
 }

@@ -34,7 +34,7 @@ impl Workspace {
     /// or from where a checkout usually has them beside it (`../shared/data/gold`).
     ///
     /// # Errors
-    /// When no folder with `scenarios/engines.toml` is found, or `public` was given and is no folder.
+    /// When no folder with `scenarios/engines.toml` is found, or `public` was given and is not a folder.
     pub fn find(root: Option<&Path>, public: Option<&Path>) -> Result<Self> {
         let is_workspace = |folder: &Path| folder.join(MATRIX).is_file();
         let root = match root {

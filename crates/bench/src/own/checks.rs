@@ -127,7 +127,7 @@ fn check(rule: Rule, subject: &str, fails: bool, message: String, fault: Option<
     Check { rule, subject: subject.to_owned(), status, message, place }
 }
 
-/// The place of a definition that the new catalog still has: a line of the old files is no line of the change.
+/// The place of a definition that the new catalog still has: a line of the old files is not a line of the change.
 fn in_new(definition: &Definition) -> Option<Place> {
     definition.place.clone().filter(|_| definition.kind != Kind::Removed)
 }

@@ -91,7 +91,7 @@ impl Measured {
     /// In what this differs from the text of a committed file: the inputs, then by engine its facts and its ranks.
     ///
     /// # Errors
-    /// When the text is no JSON.
+    /// When the text is not JSON.
     pub fn differences(&self, committed: &str) -> Result<Vec<Difference>> {
         let committed: Value = serde_json::from_slice(without_mark(committed.as_bytes())).context(RESULTS_FILE)?;
         let computed: Value = serde_json::from_str(&self.to_json()?).context(RESULTS_FILE)?;
@@ -124,7 +124,7 @@ impl Measured {
 /// Reads an earlier file, of a workspace or of `bench eval --format json`.
 ///
 /// # Errors
-/// When it cannot be read, is no results file, has another form, or has no engine; the message names it.
+/// When it cannot be read, is not a results file, has another form, or has no engine; the message names it.
 pub fn read_base(path: &Path) -> Result<Evaluations> {
     parse_base(path, &fs::read(path).with_context(|| path.display().to_string())?)
 }

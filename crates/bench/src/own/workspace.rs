@@ -155,7 +155,7 @@ pub fn least(name: &str, value: f64) -> Result<(Measure, f64), String> {
         format!("no measure `{name}`; there are {names}")
     })?;
     if !(0.0..=1.0).contains(&value) {
-        return Err(format!("`{name}` is {value}, which is no number from 0 to 1"));
+        return Err(format!("`{name}` is {value}, which is not a number from 0 to 1"));
     }
     Ok((measure, value))
 }
@@ -306,7 +306,7 @@ mod tests {
         let base = "catalog = \"c.json\"\nqueries = \"q.jsonl\"\n";
         let table = [
             ("[least]\n\"recall@7\" = 0.5\n", "gate/gate.toml: [least]: no measure `recall@7`; there are recall@1"),
-            ("[least]\n\"recall@5\" = 80\n", "`recall@5` is 80, which is no number from 0 to 1"),
+            ("[least]\n\"recall@5\" = 80\n", "`recall@5` is 80, which is not a number from 0 to 1"),
             ("[change]\nmargin = 1.5\n", "[change]: `margin` is 1.5"),
             ("engines = []\n", "`engines` is empty"),
             ("limit = 3\n", "TOML parse error at line 3, column 1"),

@@ -111,7 +111,7 @@ impl FromStr for Share {
             Some((number, of)) if (1..=of).contains(&number) && of <= MOST_SHARES => {
                 Ok(Self { number: number - 1, of })
             }
-            _ => Err(format!("`{text}` is no share; write 1/4 for the first of four, {MOST_SHARES} at most")),
+            _ => Err(format!("`{text}` is not a share; write 1/4 for the first of four, {MOST_SHARES} at most")),
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct Verdict {
     pub wrong: Vec<Wrong>,
     /// Pages that do not show what the results files say.
     pub pages: Vec<String>,
-    /// Files in the folder of the scorecard that are no results, no page and no recorded table.
+    /// Files in the folder of the scorecard that are not results, a page or a recorded table.
     pub strays: Vec<String>,
     /// Recorded tables, which nothing computes again, with their days.
     pub tables: Vec<String>,
@@ -285,7 +285,7 @@ fn wrapped(head: String, words: &[String]) -> String {
     text
 }
 
-/// Every fact in which a committed record differs from what was measured. The day is no fact.
+/// Every fact in which a committed record differs from what was measured. The day is not a fact.
 fn differences(
     plan: &Plan,
     row: &Row<'_>,

@@ -388,7 +388,7 @@ mod tests {
             assert!(lines < 300, "{}: {lines} lines", page.path);
             for link in text(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
                 let link = if link.starts_with('#') { format!("{}{link}", page.path) } else { link.to_owned() };
-                // What is no page of these is a file in or above their folder.
+                // What is not a page of these is a file in or above their folder.
                 let is_page = link.contains(".md") && !link.starts_with("../");
                 let file = workspace.path("scorecard").join(link.split('#').next().unwrap_or_default());
                 assert!(if is_page { places.contains(&link) } else { file.exists() }, "{}: {link}", page.path);

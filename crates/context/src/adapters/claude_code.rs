@@ -37,7 +37,7 @@ pub(super) fn is_line(line: &Value) -> bool {
 /// Reads a transcript.
 ///
 /// # Errors
-/// [`AdapterError`] with the number of the line, from 1, for the first that is no JSON object or whose message is malformed
+/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose message is malformed
 /// or answers a call that does not come before it.
 pub fn from_claude_code(bytes: &[u8]) -> Result<Conversation, AdapterError> {
     TRANSCRIPT.read(bytes)
@@ -96,7 +96,7 @@ mod tests {
         tool_result result:t1 < t1 "full"
         agent_msg m5 "The disk is full."
         "#);
-        insta::assert_snapshot!(conversation.remarks.join("\n"), @"lines that are no messages were left out: 1 summary, 1 system");
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"lines that are not messages were left out: 1 summary, 1 system");
         assert_eq!(to_claude_code(&conversation).unwrap(), LINES);
         // A session has no document: what is written is read the same, and holds a result once.
         let session = Conversation { document: None, ..conversation.clone() };

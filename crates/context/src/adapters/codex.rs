@@ -33,7 +33,7 @@ pub(super) fn is_line(line: &Value) -> bool {
 /// Reads a transcript.
 ///
 /// # Errors
-/// [`AdapterError`] with the number of the line, from 1, for the first that is no JSON object or whose item is malformed or
+/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose item is malformed or
 /// answers a call that does not come before it.
 pub fn from_codex(bytes: &[u8]) -> Result<Conversation, AdapterError> {
     TRANSCRIPT.read(bytes)
@@ -86,7 +86,7 @@ mod tests {
         tool_result result:c1 < c1 "full"
         agent_msg m5 "The disk is full."
         "#);
-        insta::assert_snapshot!(conversation.remarks.join("\n"), @"lines that are no messages were left out: 2 event_msg, 1 session_meta");
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"lines that are not messages were left out: 2 event_msg, 1 session_meta");
         assert_eq!(to_codex(&conversation).unwrap(), LINES);
         let session = Conversation { document: None, ..conversation.clone() };
         assert_eq!(from_codex(to_codex(&session).unwrap().as_bytes()).unwrap().events, conversation.events);

@@ -82,7 +82,7 @@ pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError>
         ));
     }
     let mut conversation = messages.finish()?;
-    conversation.remarks.extend(left_out("runs that are no messages", &others));
+    conversation.remarks.extend(left_out("runs that are not messages", &others));
     Ok(conversation)
 }
 
@@ -279,7 +279,7 @@ mod tests {
         tool_result result:c1 < c1 "full"
         agent_msg m4 "Full."
         "#);
-        insta::assert_snapshot!(conversation.remarks.join("\n"), @"runs that are no messages were left out: 1 chain");
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"runs that are not messages were left out: 1 chain");
         assert_eq!(from_langsmith(json!({"runs": runs()})).unwrap(), conversation);
         let again = from_langsmith(to_langsmith(&conversation).unwrap()).unwrap();
         assert_eq!(events(&again), events(&conversation));

@@ -82,7 +82,7 @@ pub struct Conversation {
     /// The members of the document around the events (`model`, `tools` …), for round trips; `None` for formats and
     /// documents that are bare lists of events.
     pub document: Option<Map<String, Value>>,
-    /// What of the document is no part of the conversation, for people.
+    /// What of the document is not part of the conversation, for people.
     pub remarks: Vec<String>,
 }
 

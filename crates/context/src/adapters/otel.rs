@@ -92,7 +92,7 @@ pub fn from_otel(document: Value) -> Result<Conversation, AdapterError> {
         return Err(AdapterError::new("", reason));
     }
     let mut conversation = messages.finish()?;
-    conversation.remarks.extend(left_out("spans that are no messages", &others));
+    conversation.remarks.extend(left_out("spans that are not messages", &others));
     Ok(conversation)
 }
 
@@ -321,7 +321,7 @@ mod tests {
         tool_result result:c1 < c1 "full"
         agent_msg m5 "Full."
         "#);
-        insta::assert_snapshot!(conversation.remarks.join("\n"), @"spans that are no messages were left out: 1 invoke_agent, 1 other");
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"spans that are not messages were left out: 1 invoke_agent, 1 other");
         // One document a line is the same.
         assert_eq!(from_otel(json!([trace()])).unwrap(), conversation);
         let again = from_otel(to_otel(&conversation).unwrap()).unwrap();

@@ -13,7 +13,7 @@ pub struct Recognised {
 }
 
 /// Recognises the output of a call by its content: the result of an MCP tool (a `CallToolResult` as JSON), otherwise
-/// text, otherwise what its first bytes say. `place` is the address of content that is no text.
+/// text, otherwise what its first bytes say. `place` is the address of content that is not text.
 #[must_use]
 pub fn recognise_output(bytes: Vec<u8>, place: &str) -> Recognised {
     let plain = |output| Recognised { output, remark: None };
@@ -29,7 +29,7 @@ pub fn recognise_output(bytes: Vec<u8>, place: &str) -> Recognised {
         Ok(result) if is_result(&result) => plain(result),
         Err(error) if claims(text.get(..CLAIM_BYTES).unwrap_or(&text)) => Recognised {
             output: ToolOutput::text(text),
-            remark: Some(format!("taken as plain text, since it is no result of an MCP tool: {error}")),
+            remark: Some(format!("taken as plain text, since it is not a result of an MCP tool: {error}")),
         },
         _ => plain(ToolOutput::text(text)),
     }
@@ -44,7 +44,7 @@ fn is_result(output: &ToolOutput) -> bool {
     output.structured.is_some() || output.parts.is_empty() || output.parts.iter().any(known)
 }
 
-/// What is no text: a part of its kind, told by its first bytes.
+/// What is not text: a part of its kind, told by its first bytes.
 fn of_bytes(place: &str, bytes: Vec<u8>) -> ToolOutput {
     let media_type = media_type(&bytes).to_owned();
     let body = match media_type.split('/').next() {

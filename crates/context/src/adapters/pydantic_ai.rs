@@ -163,7 +163,7 @@ impl Message {
     }
 }
 
-/// What stands for content that is no text: its kind, and its media type or address.
+/// What stands for content that is not text: its kind, and its media type or address.
 fn described(content: &Map<String, Value>) -> String {
     let of = |key: &str| content.get(key).and_then(Value::as_str);
     let words = [of("kind"), of("url").or_else(|| of("media_type"))];

@@ -20,7 +20,7 @@ use crate::event::ItemKind;
 /// Longer lines of a file that is read line by line are refused: no event is that large, and a line is held whole.
 pub const MAX_LINE_BYTES: usize = 100 << 20;
 
-/// The value of the member `format` of a session file of ours, which is no conversation but what one becomes.
+/// The value of the member `format` of a session file of ours, which is not a conversation but what one becomes.
 pub const SESSION_FILE: &str = "contextweaver session";
 
 /// A format of conversations.
@@ -315,13 +315,13 @@ fn unknown(document: &Value) -> AdapterError {
     let known: Vec<String> = Format::ALL.iter().map(|format| format!("{format} ({})", format.sign())).collect();
     let hint = match document {
         Value::Object(members) if members.contains_key("content") || members.contains_key("structuredContent") => {
-            "; it looks like one result of an MCP tool, which is no conversation"
+            "; it looks like one result of an MCP tool, which is not a conversation"
         }
         Value::Object(members) if members.contains_key("type") => {
             return AdapterError::new(
                 "",
                 format!(
-                    "its one line is no event: `type` is `{}` and there is no `text`; types are {}",
+                    "its one line is not an event: `type` is `{}` and there is no `text`; types are {}",
                     session_lines::kind_of(document),
                     ItemKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
                 ),
@@ -336,7 +336,7 @@ fn unknown(document: &Value) -> AdapterError {
         }
         other => describe(other).to_owned(),
     };
-    AdapterError::new("", format!("{keys} is no conversation{hint}; understood are {}", known.join(", ")))
+    AdapterError::new("", format!("{keys} is not a conversation{hint}; understood are {}", known.join(", ")))
 }
 
 /// The bytes as text, checked.
@@ -419,11 +419,11 @@ mod tests {
     #[test]
     fn what_is_no_conversation_says_what_is() {
         insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is no event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is not a conversation; it looks like one result of an MCP tool, which is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is not an event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
         insta::assert_snapshot!(format(r#"{"format": "contextweaver session", "schema": 1, "events": []}"#), @"this is a session already; read it with --session, as in `contextweaver replay --session FILE`");
-        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format("7"), @"a number is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
         insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
         insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
         insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");

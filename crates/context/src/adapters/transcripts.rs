@@ -1,5 +1,5 @@
 //! What the transcripts of coding agents share: one JSON object a line, some of them with a message under one member, and
-//! others that are no part of the conversation.
+//! others that are not part of the conversation.
 //!
 //! The lines without a message, and members that repeat what a message says, are kept in the document around the
 //! conversation with the numbers of their lines. A session does not have them, so it holds no second copy of a result.
@@ -63,7 +63,7 @@ impl Transcript {
         let mut conversation = reader.finish(Some(document).filter(|document| !document.is_empty()));
         if !left_out.is_empty() {
             let counts: Vec<String> = left_out.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            conversation.remarks.push(format!("lines that are no messages were left out: {}", counts.join(", ")));
+            conversation.remarks.push(format!("lines that are not messages were left out: {}", counts.join(", ")));
         }
         Ok(conversation)
     }

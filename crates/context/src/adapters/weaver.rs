@@ -43,7 +43,7 @@ pub fn is_weaver_frame(members: &Map<String, Value>) -> bool {
 /// who made it: they are kept, and name no artifact.
 ///
 /// # Errors
-/// [`AdapterError`] with the place when the value is no frame, or a member is of the wrong type.
+/// [`AdapterError`] with the place when the value is not a frame, or a member is of the wrong type.
 pub fn from_weaver_frame(frame: Value) -> Result<ResultEnvelope, AdapterError> {
     check_nesting(&frame, "")?;
     let mut frame = object(frame, "")?;
@@ -88,7 +88,7 @@ pub fn from_weaver_frame(frame: Value) -> Result<ResultEnvelope, AdapterError> {
 /// Writes an envelope as a frame. Its facts are the `facts` of the structured data, its artifacts the handles.
 ///
 /// # Errors
-/// [`AdapterError`] when the labels lack what the contract requires, and `created_at` is no moment.
+/// [`AdapterError`] when the labels lack what the contract requires, and `created_at` is not a moment.
 pub fn to_weaver_frame(envelope: &ResultEnvelope, labels: &FrameLabels<'_>) -> Result<Value, AdapterError> {
     let mut provenance = envelope.provenance.clone();
     let before = match provenance.shift_remove(FRAME) {

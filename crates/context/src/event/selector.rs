@@ -73,7 +73,7 @@ fn sample_count() -> usize {
 /// A text is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no selector: {problem}; write head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10 or the JSON form"
+    "`{text}` is not a selector: {problem}; write head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10 or the JSON form"
 )]
 pub struct ParseSelectorError {
     text: String,
@@ -90,7 +90,7 @@ enum SelectorProblem {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// A number is expected where this text is.
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
     /// No type of selector has this name.
     #[error("the type `{0}` is unknown")]

@@ -17,7 +17,7 @@ const MOST_BESIDE: usize = 200;
 /// The number of members beyond which a result is data and not a wrapper, so that none of them is compared.
 const MOST_MEMBERS: usize = 16;
 
-/// The number of scalars from which the same sequence is no coincidence.
+/// The number of scalars from which the same sequence is not a coincidence.
 const LEAST_SCALARS: usize = 8;
 
 /// How much longer than the arguments an echo can be by its notation alone, as a factor.

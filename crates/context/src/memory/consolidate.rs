@@ -212,7 +212,7 @@ pub enum MemoryFileError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is no memory.
+    /// The file is not a memory.
     #[error("{}: not a memory: {reason}", path.display())]
     Syntax {
         /// The path of the file.
@@ -384,7 +384,7 @@ fn observations(
         };
         let call = &transcript.items()[call];
         let call = one_line(&named(call, &call.text));
-        // The same words about another subject are no contradiction, so a key has the whole call, or there is none.
+        // The same words about another subject are not a contradiction, so a key has the whole call, or there is none.
         if let (true, Some((key, value))) = (call.chars().count() <= MOST_CALL, fact.value.split_once(": ")) {
             let about = format!("{call}.{key}");
             if taken.get(&about).is_none_or(|(before, ..)| *before <= position) {
@@ -836,7 +836,7 @@ mod tests {
         for (old, new, said) in [
             ("contextweaver memory", "other", "its format is `other`"),
             ("\"schema\": 1", "\"schema\": 2", "it has schema 2"),
-            ("2026-11-02", "2026-11-32", "`2026-11-32` is no day"),
+            ("2026-11-02", "2026-11-32", "`2026-11-32` is not a day"),
             ("\"sha256\": \"", "\"sha256\": \"0", "which `sessions` does not have"),
         ] {
             let error =

@@ -13,9 +13,9 @@ pub struct Day {
     day: u8,
 }
 
-/// A text is no day.
+/// A text is not a day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no day; write it as 2026-11-24")]
+#[error("`{0}` is not a day; write it as 2026-11-24")]
 pub struct ParseDayError(String);
 
 impl Day {

@@ -343,7 +343,8 @@ pub mod mem0 {
     /// # Errors
     /// What is wrong with the answer.
     pub(super) fn read(bytes: &[u8], bounds: RecallBounds) -> Result<Vec<Remembered>, String> {
-        let answer: Value = serde_json::from_slice(bytes).map_err(|error| format!("the answer is no JSON: {error}"))?;
+        let answer: Value =
+            serde_json::from_slice(bytes).map_err(|error| format!("the answer is not JSON: {error}"))?;
         let list = answer.as_array().or_else(|| answer.get("results")?.as_array());
         let list = list.ok_or("the answer is neither a list nor an object with `results`")?;
         let memory = |entry: &Value| {

@@ -122,7 +122,7 @@ impl FileArtifacts {
     /// The secret of this folder, the same for every process that opens it: `fresh`, where it had none.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is no key.
+    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is not a key.
     pub fn key(&self, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
         let _lock = self.lock()?;
         let path = self.root.join("key");
@@ -131,7 +131,7 @@ impl FileArtifacts {
             return Ok(*fresh);
         };
         let bytes = kept.len();
-        let reason = || format!("has {bytes} bytes and is no key, which has 32; delete the file");
+        let reason = || format!("has {bytes} bytes and is not a key, which has 32; delete the file");
         kept.try_into().map_err(|_| backend(&path, reason()))
     }
 

@@ -135,7 +135,7 @@ impl SqliteStore {
     /// The secret of this file, the same for every process that opens it: `fresh`, where it had none.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is no key.
+    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is not a key.
     pub fn key(&self, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
         let kept: Vec<u8> = self.change(|transaction| {
             transaction.execute_batch(KEY)?;

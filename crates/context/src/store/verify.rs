@@ -1,6 +1,6 @@
 //! A session file checked whole: everything that is wrong with it, each with its line.
 //!
-//! [`Session::parse`] refuses a file at the first broken rule. This names all of them. A file that is no JSON as a whole is
+//! [`Session::parse`] refuses a file at the first broken rule. This names all of them. A file that is not JSON as a whole is
 //! read line by line, as [`Session::write`] lays it out, so that one broken line hides no other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -211,7 +211,7 @@ fn grid_behind_lead(text: &str) -> Option<(&str, &str, grid::Format)> {
     })
 }
 
-/// The summary of a text that is no literal: a table by its columns, anything else with as much of itself as its kind gets.
+/// The summary of a text that is not a literal: a table by its columns, anything else with as much of itself as its kind gets.
 fn told(text: &str, cap: usize, estimator: Estimator) -> String {
     if grid::format_of(text).is_some() || grid_behind_lead(text).is_some() {
         return pack(&about_text(text), cap, estimator);

@@ -13,7 +13,7 @@ use crate::split;
 const LOOKED_AT: usize = 40;
 /// The number of rows below the header that a table has at least.
 const LEAST_ROWS: usize = 2;
-/// The number of columns that a table has at most; a text with more delimiters in a line is no table.
+/// The number of columns that a table has at most; a text with more delimiters in a line is not a table.
 const MOST_COLUMNS: usize = 512;
 /// The number of characters of a field in a row that is shown.
 const CELL: usize = 48;

@@ -492,7 +492,7 @@ struct Builder<'s> {
     anchors: FxHashMap<(usize, &'s str), usize>,
     /// The node of each `$id`, resolved.
     ids: FxHashMap<String, usize>,
-    /// The base of references by the node that sets it; `None` where its `$id` is no address.
+    /// The base of references by the node that sets it; `None` where its `$id` is not an address.
     bases: FxHashMap<usize, Option<Uri<String>>>,
     /// Whether what stands beside a `$ref` means nothing, as up to draft 7.
     is_legacy: bool,

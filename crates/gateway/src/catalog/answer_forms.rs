@@ -185,7 +185,7 @@ pub(super) fn check(form: &Form, value: &Value, place: &str) -> Result<(), Answe
                 let names = PARTS.map(|(name, _)| name).join(", ");
                 return Err(AnswersFault::new(
                     place,
-                    format!("is no part of content: its `type` is not one of {names}"),
+                    format!("is not part of content: its `type` is not one of {names}"),
                 ));
             };
             record(members, value, place)
@@ -197,7 +197,7 @@ pub(super) fn check(form: &Form, value: &Value, place: &str) -> Result<(), Answe
 fn record(members: &[Member], value: &Value, place: &str) -> Result<(), AnswersFault> {
     let names = || members.iter().map(|member| member.name).collect::<Vec<_>>().join(", ");
     let Some(found) = value.as_object() else {
-        return Err(AnswersFault::new(place, format!("is no object with {}", names())));
+        return Err(AnswersFault::new(place, format!("is not an object with {}", names())));
     };
     if let Some(name) = found.keys().find(|name| members.iter().all(|member| member.name != name.as_str())) {
         return Err(AnswersFault::new(place, format!("unknown member {}; expected {}", shown(name), names())));

@@ -35,7 +35,7 @@ pub enum AnswersError {
     /// It cannot be read, or is too large.
     #[error("{}{}", .0, what_to_do(&.0.reason))]
     Read(ReadError),
-    /// It is no document of answers, or answers what the catalog does not have.
+    /// It is not a document of answers, or answers what the catalog does not have.
     #[error("{}: {fault}", path.display())]
     Wrong {
         /// The file.
@@ -142,7 +142,7 @@ impl Answers {
             let about = section.about();
             let Some(entries) = sections.get(about.name) else { continue };
             let Some(entries) = entries.as_object() else {
-                return Err(AnswersFault::new(about.name, format!("is no object; map {}s to results", about.one)));
+                return Err(AnswersFault::new(about.name, format!("is not an object; map {}s to results", about.one)));
             };
             let given =
                 |(key, value): (&String, &Value)| Ok((key.clone(), given(&about, value, &member(about.name, key))?));
@@ -240,7 +240,8 @@ pub struct Answered {
 /// The members of an object that may have these alone.
 fn object<'v>(value: &'v Value, place: &str, known: &[&str]) -> Result<&'v Map<String, Value>, AnswersFault> {
     let list = || known.join(", ");
-    let members = value.as_object().ok_or_else(|| AnswersFault::new(place, format!("is no object with {}", list())))?;
+    let members =
+        value.as_object().ok_or_else(|| AnswersFault::new(place, format!("is not an object with {}", list())))?;
     match members.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(members),
         Some(name) => {
@@ -270,7 +271,7 @@ fn given(about: &About, value: &Value, place: &str) -> Result<Given, AnswersFaul
     let mut when = BTreeMap::new();
     let at = format!("{place}.when");
     let cases = members.get("when").ok_or_else(|| AnswersFault::new(&at, "is missing beside `otherwise`"))?;
-    let cases = cases.as_array().ok_or_else(|| AnswersFault::new(&at, "is no list of answers by arguments"))?;
+    let cases = cases.as_array().ok_or_else(|| AnswersFault::new(&at, "is not a list of answers by arguments"))?;
     if cases.is_empty() {
         let problem = "is empty; add an answer by arguments, or give one result in place of `when` and `otherwise`";
         return Err(AnswersFault::new(at, problem));
@@ -517,17 +518,17 @@ mod tests {
         let said: Vec<String> =
             cases.iter().map(|text| served(text).err().unwrap_or_else(|| panic!("{text}")).to_string()).collect();
         insta::assert_snapshot!(said.join("\n"), @r#"
-        is no object with tools, resources, prompts
+        is not an object with tools, resources, prompts
         no usable JSON: EOF while parsing an object at line 1 column 1
         unknown member "tool"; expected tools, resources, prompts
-        tools: is no object; map tools to results
+        tools: is not an object; map tools to results
         no usable JSON: `find` appears twice in one object; write it once at line 1 column 42
-        tools["find"]: is no object with content, structuredContent, isError, _meta; or with when, otherwise
+        tools["find"]: is not an object with content, structuredContent, isError, _meta; or with when, otherwise
         tools["find"]: unknown member "contents"; expected content, structuredContent, isError, _meta
         tools["find"].content: is not a list
         tools["find"]: unknown member "is_error"; expected content, structuredContent, isError, _meta
         tools["find"].isError: is not true or false
-        tools["find"].content[0]: is no part of content: its `type` is not one of text, image, audio, resource, resource_link
+        tools["find"].content[0]: is not part of content: its `type` is not one of text, image, audio, resource, resource_link
         tools["find"].content[0].text: is not a text
         tools["find"].content[0]: unknown member "markdown"; expected type, text, annotations, _meta
         tools["find"].content[0].annotations.audience[0]: is not user or assistant
@@ -544,9 +545,9 @@ mod tests {
         resources["file:///b"].contents[0]: unknown member "text"; expected uri, blob, mimeType, _meta
         resources["file:///b"]: unknown member "when"; expected contents, _meta
         prompts["greet"].messages[0].role: is not user or assistant
-        prompts["greet"].messages[0].content: is no part of content: its `type` is not one of text, image, audio, resource, resource_link
-        tools["find"]: is no object with content, structuredContent, isError, _meta; or with when, otherwise
-        tools["find"].when: is no list of answers by arguments
+        prompts["greet"].messages[0].content: is not part of content: its `type` is not one of text, image, audio, resource, resource_link
+        tools["find"]: is not an object with content, structuredContent, isError, _meta; or with when, otherwise
+        tools["find"].when: is not a list of answers by arguments
         tools["find"].content[0].icons[0].theme: is not light or dark
         tools["find"].when[1].arguments.a: the number 123456789012345678901234567890 has more digits than 64 bits hold; write it as a text
         tools["find"].structuredContent.ids[1]: the number 12345678901234567890123 has more digits than 64 bits hold; write it as a text

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::shelf::Shelf;
 
-/// The names under which the items of a shelf are published where ids are no names.
+/// The names under which the items of a shelf are published where ids are not names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The names in the order of the catalog.

@@ -78,7 +78,7 @@ impl Shelf {
         catalog.position(id).and_then(|at| Some((at, catalog.items().get(at)?)))
     }
 
-    /// Where a name leads that is no id of an item here.
+    /// Where a name leads that is not an id of an item here.
     pub(crate) fn written(&self, name: &str) -> Written {
         self.written.get_or_init(|| WrittenNames::of(self.router.catalog().items())).find(name)
     }
@@ -145,7 +145,7 @@ impl Unnamed<'_> {
     /// A name that leads nowhere.
     pub(crate) const NOTHING: Self = Self { ids: Vec::new(), fits_all: false };
 
-    /// The failure of a call that named what is no `kind` (`tool`, `resource`, `prompt`).
+    /// The failure of a call that named what is not a `kind` (`tool`, `resource`, `prompt`).
     pub(crate) fn error(&self, code: Code, kind: &str, name: &str, mode: Mode) -> GatewayError {
         let find = match mode {
             Mode::Gateway => format!("find one with {kind}_browse"),

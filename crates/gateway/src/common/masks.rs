@@ -3,7 +3,7 @@
 //! A value that is substituted for `${env:NAME}` may be a secret, in a program's name and its arguments as well as in
 //! a header. Programs print what they were given, and systems what they could not start. Before any such text goes to a
 //! log, a report or a client, each of the values becomes the `${env:NAME}` that the file has in its place. Values of
-//! fewer than four characters stay: they would cover what is no value. Of a value of several lines each line is covered
+//! fewer than four characters stay: they would cover what is not a value. Of a value of several lines each line is covered
 //! too, since what a program prints is read line by line. A value in another encoding is not recognised.
 
 use std::borrow::Cow;

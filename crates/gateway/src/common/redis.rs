@@ -230,7 +230,7 @@ impl Pool {
                     self.give_back(None);
                     if has_rested && is_first && !error.is_timeout() {
                         is_first = false;
-                        // The server was started anew, or has closed what rested. The others are no better.
+                        // The server was started anew, or has closed what rested. The others are not better.
                         let mut held = lock(&self.held);
                         held.all -= held.resting.len();
                         held.resting.clear();

@@ -320,7 +320,7 @@ impl Subject<'_> {
     }
 }
 
-/// The canonical text of what is sent as `written`; `None` where it is no JSON.
+/// The canonical text of what is sent as `written`; `None` where it is not JSON.
 fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
     let written = std::str::from_utf8(written.as_ref()).ok()?;
     serde_json::from_str(written).ok().map(|value| canonical_as_written(written, &value))

@@ -341,7 +341,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// The members of both objects; the value of `other` where one of them is no object.
+/// The members of both objects; the value of `other` where one of them is not an object.
 fn merged(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(mut members), Value::Object(others)) => {

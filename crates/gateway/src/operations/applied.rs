@@ -333,7 +333,7 @@ mod tests {
             assert_eq!(gateway.config.as_deref(), Some(Path::new("/conf/gateway.yaml")), "{name}");
             assert_eq!(gateway.env["FORGE_TOKEN"], "hunter2-forge", "{name}");
             assert_eq!(after.servers.len(), 2, "{name}: {}", change.after);
-            // What was no server stays as it was, comments too.
+            // What was not a server stays as it was, comments too.
             for kept in text.lines().filter(|line| line.contains("//") || line.contains('#')) {
                 let kept = kept.trim();
                 let of_docs = kept.contains("https:")

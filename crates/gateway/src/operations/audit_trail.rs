@@ -75,14 +75,14 @@ impl AuditCheck {
             let misfit = |reason: String| Some(Misfit { line: place, reason });
             let line = match AuditLine::read(&bytes) {
                 Ok(line) => line,
-                // The next line must say that this is no line.
+                // The next line must say that this is not a line.
                 Err(reason) => {
                     if bytes.len() as u64 >= MOST {
                         check.misfit = misfit("it is longer than any line of an audit log".to_owned());
                         break;
                     }
                     if pieces == 0 {
-                        check.misfit = misfit(format!("it is no line of an audit log: {reason}"));
+                        check.misfit = misfit(format!("it is not a line of an audit log: {reason}"));
                     }
                     pieces += 1;
                     if !before.is_empty() {
@@ -170,7 +170,7 @@ impl AuditFilter {
             && self.time.as_deref().is_none_or(|start| line.time.starts_with(start))
     }
 
-    /// The lines of a log that are shown, in their order; what is no line is passed over.
+    /// The lines of a log that are shown, in their order; what is not a line is passed over.
     ///
     /// # Errors
     /// It cannot be read.

@@ -97,7 +97,7 @@ impl ClientFile {
                     }
                     let key = keys.last().copied().unwrap_or_default();
                     let line = line_of_key(&text, form, key).map(|line| format!("line {line}: ")).unwrap_or_default();
-                    return Err(format!("{line}`{}` is no object of servers", found.join(".")));
+                    return Err(format!("{line}`{}` is not an object of servers", found.join(".")));
                 };
                 // Claude Code keeps the servers of projects in one file.
                 let folder = match found.as_slice() {

@@ -1,9 +1,9 @@
 //! Covers secrets in what an operator gives to somebody else: a configuration, findings, events, what a gateway says.
 //!
-//! Two things work together. What a configuration holds is shown only where its place or its form says that it is no secret. And
+//! Two things work together. What a configuration holds is shown only where its place or its form says that it is not a secret. And
 //! whatever was not shown there, or has a telling name in the environment, is a *value*: it is covered in every other text too,
 //! wherever a server or the system repeated it. Values of fewer than [`SHORTEST`] characters are not looked for: they would cover
-//! what is no value.
+//! what is not a value.
 
 use std::collections::BTreeMap;
 use std::path::Path;

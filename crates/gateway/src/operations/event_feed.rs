@@ -78,7 +78,7 @@ impl EventFeed {
     /// Reads what was appended since, and says what is seen at `now`, with the last `calls`.
     ///
     /// # Errors
-    /// The file is there and cannot be read, or is no file.
+    /// The file is there and cannot be read, or is not a file.
     pub fn look(&mut self, now: OffsetDateTime, calls: usize) -> io::Result<Seen> {
         self.advance()?;
         let window = Window::of_last(self.span, now);
@@ -114,7 +114,7 @@ impl EventFeed {
             Err(error) => return Err(error),
         };
         if !about.is_file() {
-            return Err(io::Error::other("it is no file on a disk"));
+            return Err(io::Error::other("it is not a file on a disk"));
         }
         let is_other = match &self.file {
             None => true,

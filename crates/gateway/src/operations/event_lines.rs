@@ -12,13 +12,13 @@ use time::OffsetDateTime;
 use crate::telemetry::diagnostics::{EVENT_VERSION, Event, EventName};
 use crate::telemetry::run::timestamp;
 
-/// Lines that are no events and are named, at most; the others are counted.
+/// Lines that are not events and are named, at most; the others are counted.
 const MOST_BAD_LINES: usize = 20;
 
 /// Bytes of a line that are read, at most: much more than an event has.
 pub(super) const LONGEST_LINE: u64 = 256 * 1024;
 
-/// Characters of the reason why a line is no event, at most: it may quote the line.
+/// Characters of the reason why a line is not an event, at most: it may quote the line.
 const LONGEST_REASON: usize = 120;
 
 /// A line that is not an event.
@@ -30,7 +30,7 @@ pub struct BadLine {
     pub reason: String,
 }
 
-/// The lines of a file that are no events.
+/// The lines of a file that are not events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct BadLines {
     /// How many there are.
@@ -42,7 +42,7 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    /// Adds a line that is no event.
+    /// Adds a line that is not an event.
     pub(super) fn add(&mut self, line: usize, reason: &str) {
         self.count += 1;
         if self.first.len() < MOST_BAD_LINES {
@@ -155,7 +155,7 @@ impl<R: BufRead> EventLines<R> {
         self.bad.add(self.number, reason);
     }
 
-    /// What was no event so far.
+    /// What was not an event so far.
     pub(super) fn into_bad(self) -> BadLines {
         self.bad
     }

@@ -82,7 +82,7 @@ pub struct CallRows {
     pub items: Vec<CallRow>,
     /// Calls before them.
     pub left_out: u64,
-    /// Lines that are no events.
+    /// Lines that are not events.
     #[serde(flatten)]
     pub bad: BadLines,
 }
@@ -155,7 +155,7 @@ pub struct SessionRows {
     /// The price, where one was stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Lines that are no events.
+    /// Lines that are not events.
     #[serde(flatten)]
     pub bad: BadLines,
 }
@@ -353,7 +353,7 @@ mod tests {
         )
     }
 
-    /// Two sessions that take turns, one of an earlier version, and lines that are no events.
+    /// Two sessions that take turns, one of an earlier version, and lines that are not events.
     fn events() -> String {
         [
             line(0, "old", "execute.completed", r#""meta_tool":"tool_execute""#),

@@ -86,7 +86,7 @@ pub struct EventStats {
     /// What was spared, in tokens; `None` where no event says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub savings: Option<Savings>,
-    /// Lines that are no events.
+    /// Lines that are not events.
     #[serde(flatten)]
     pub bad: BadLines,
 }
@@ -159,7 +159,7 @@ impl Collected {
         }
     }
 
-    /// What was counted, with the lines that are no events.
+    /// What was counted, with the lines that are not events.
     pub(super) fn stats(self, bad: BadLines) -> EventStats {
         let (first, last) = self.times.unzip();
         let savings = Savings { sessions: self.sessions.len() as u64, ..self.savings };

@@ -91,7 +91,7 @@ impl Present {
     /// The configuration of this text, in the form of `path`; `values` are those that clients start its gateway with.
     ///
     /// # Errors
-    /// The text is no configuration.
+    /// The text is not a configuration.
     pub fn of(text: &str, path: &Path, values: BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let failed = |reason| ConfigError::Parse { path: path.to_owned(), reason };
         let document: Value = yaml::read(text).map_err(failed)?;
@@ -182,7 +182,7 @@ impl Conversion {
     /// The text of a configuration with these servers behind those that it has; everything else of it stays.
     ///
     /// # Errors
-    /// The result would be no valid configuration.
+    /// The result would not be a valid configuration.
     pub fn added_to(&self, present: &Present, path: &Path) -> Result<String, ConfigError> {
         let insert = self.servers.iter().map(|server| (server.name.clone(), Value::Object(server.entry.clone())));
         let edit = Edit { place: vec!["upstreams".to_owned()], remove: Vec::new(), insert: insert.collect() };

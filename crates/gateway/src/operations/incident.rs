@@ -158,7 +158,11 @@ impl Incident {
     pub fn add_lines(&mut self, name: &str, about: &str, path: &Path, most: usize) {
         match last_lines(path, most) {
             Ok((lines, foreign)) => {
-                let others = if foreign > 0 { format!("; {foreign} others are no JSON") } else { String::new() };
+                let others = match foreign {
+                    0 => String::new(),
+                    1 => "; 1 other is not JSON".to_owned(),
+                    more => format!("; {more} others are not JSON"),
+                };
                 let about = format!("{about}, the last {}{others}", lines.len());
                 let lines: Vec<String> = lines.iter().map(|line| format!("{}\n", self.cover.value(line))).collect();
                 self.keep(name, &about, lines.concat());
@@ -218,7 +222,7 @@ fn last_lines(path: &Path, most: usize) -> io::Result<(VecDeque<Value>, usize)> 
     let mut file = File::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let skipped = about.len().saturating_sub(MOST_OF_LOG);
     file.seek(SeekFrom::Start(skipped))?;

@@ -75,7 +75,7 @@ impl MemoryServer {
     /// The same, and the SQLite store at `path`, which is searched first and changed; it is made where there is none.
     ///
     /// # Errors
-    /// [`SourceError`] when the file is no store of ours, or cannot be opened or made.
+    /// [`SourceError`] when the file is not a store of ours, or cannot be opened or made.
     pub fn with_store(mut self, path: &Path) -> Result<Self, SourceError> {
         let refuse = |error: StoreError| SourceError { source_name: path.display().to_string(), reason: told(error) };
         self.store = Some(Stores::sqlite(path).map_err(refuse)?);

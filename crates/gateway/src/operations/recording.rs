@@ -92,7 +92,7 @@ pub enum RecordError {
 pub struct RecordReport {
     /// Messages that were written.
     pub messages: u64,
-    /// Lines that are no JSON, or too long.
+    /// Lines that are not JSON, or too long.
     pub passed_over: u64,
 }
 

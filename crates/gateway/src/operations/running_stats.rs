@@ -39,7 +39,7 @@ pub struct RunningStats {
 }
 
 impl RunningStats {
-    /// Reads the metrics of a gateway; `None` where the text has none. A line that is no sample is passed over.
+    /// Reads the metrics of a gateway; `None` where the text has none. A line that is not a sample is passed over.
     #[must_use]
     pub fn of_metrics(text: &str) -> Option<Self> {
         let samples = samples(text);

@@ -52,7 +52,7 @@ impl Raw {
         serde_json::from_slice(&self.0)
     }
 
-    /// The same object with what `change` does to its `_meta`; as it is where it is no object.
+    /// The same object with what `change` does to its `_meta`; as it is where it is not an object.
     pub(crate) fn with_meta(&self, change: impl FnOnce(&mut Members<'_>)) -> Self {
         self.read::<Members<'_>>().map_or_else(|_| self.clone(), |members| members.with_meta(change))
     }
@@ -199,7 +199,7 @@ pub(crate) fn is_object(text: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"{")
 }
 
-/// Refuses parameters that are no object.
+/// Refuses parameters that are not an object.
 pub(crate) fn check_params(params: Option<&Raw>) -> Result<(), RpcError> {
     match params {
         Some(params) if !is_object(params.bytes()) => Err(RpcError::invalid_params("`params` must be an object")),

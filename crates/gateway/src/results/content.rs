@@ -21,7 +21,7 @@ pub(crate) enum ReadError {
 /// Reads the result of a method.
 pub(crate) type Read = fn(&str) -> Result<ToolOutput, ReadError>;
 
-/// What is read of one result: each part that is no text gets a handle of its own, and each value takes seventy times the room of
+/// What is read of one result: each part that is not text gets a handle of its own, and each value takes seventy times the room of
 /// its text.
 const BOUNDS: Bounds = Bounds { parts: 1_000, others: 100, values: 100_000 };
 

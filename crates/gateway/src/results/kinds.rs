@@ -1,4 +1,4 @@
-//! The parts of a result that are no text, on their way to the client.
+//! The parts of a result that are not text, on their way to the client.
 //!
 //! A picture is not text: it goes on as what it is, and so do recordings and files, as long as all of a result stay within
 //! a bound. What is over it is kept under a handle, like a large text. A link, and a resource that a small result embeds

@@ -230,7 +230,7 @@ mod store {
         /// The secret of this bucket, the same for all who open it: `fresh`, where it had none.
         ///
         /// # Errors
-        /// The bucket cannot be read or written, or what it holds is no key.
+        /// The bucket cannot be read or written, or what it holds is not a key.
         pub(crate) fn key(&self, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
             let (path, bucket) = (self.path("key"), Arc::clone(&self.bucket));
             let fresh = PutPayload::from(fresh.to_vec());
@@ -243,7 +243,7 @@ mod store {
             })?;
             let kept = kept.map_err(|error| self.failed(error))?;
             <[u8; 32]>::try_from(&kept[..])
-                .map_err(|_| self.failed(format!("`key` has {} bytes and is no key, which has 32", kept.len())))
+                .map_err(|_| self.failed(format!("`key` has {} bytes and is not a key, which has 32", kept.len())))
         }
 
         /// Asks whether the bucket can be read; nothing is written.
@@ -256,7 +256,7 @@ mod store {
             store.wait_if_there(async move { bucket.head(&path).await }).map(drop)
         }
 
-        /// What is known of all artifacts, by handle, each with the time at which it was stored. What is no artifact of
+        /// What is known of all artifacts, by handle, each with the time at which it was stored. What is not an artifact of
         /// ours is left out.
         fn all(&self) -> Result<Vec<(ArtifactRef, Duration)>, StoreError> {
             let (folder, bucket) = (self.path("artifacts"), Arc::clone(&self.bucket));
@@ -330,7 +330,8 @@ mod store {
             let (path, bucket) = (self.path_of(handle), Arc::clone(&self.bucket));
             let object: Option<Bytes> = self.wait_if_there(async move { bucket.get(&path).await?.bytes().await })?;
             let object = object.ok_or_else(|| StoreError::NoArtifact(handle.clone()))?;
-            let (reference, start) = head(&object).ok_or_else(|| self.failed(format!("`{handle}` is no artifact")))?;
+            let (reference, start) =
+                head(&object).ok_or_else(|| self.failed(format!("`{handle}` is not an artifact")))?;
             let bytes = object.get(start..).unwrap_or_default();
             let found = ContentHash::of(bytes);
             if found != reference.content_hash {

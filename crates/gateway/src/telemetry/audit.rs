@@ -102,7 +102,7 @@ impl AuditLog {
     /// Goes on with the file that `config` names, which is made when it is missing, readable by its owner alone.
     ///
     /// # Errors
-    /// It cannot be written, is in use, or is no audit log.
+    /// It cannot be written, is in use, or is not an audit log.
     pub(crate) fn open(config: &AuditConfig) -> Result<Self, AuditError> {
         let (failures, lost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let clock: WallClock = OffsetDateTime::now_utc;
@@ -343,7 +343,7 @@ impl Sink {
 /// The end of the chain in a file.
 struct Found {
     end: End,
-    /// Whether text that is no line comes after the last line: it was not finished.
+    /// Whether text that is not a line comes after the last line: it was not finished.
     torn: bool,
     /// Whether the text lacks its end of line.
     open: bool,

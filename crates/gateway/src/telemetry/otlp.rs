@@ -136,7 +136,7 @@ impl OtlpSection {
             let place = || field(&format!("headers.{name}"));
             let value = expand(value, environment).map_err(|error| FieldError::new(place(), error))?;
             if HeaderName::try_from(name.as_str()).is_err() || HeaderValue::try_from(value.as_str()).is_err() {
-                return Err(FieldError::new(place(), "is no header; names and values are printable ASCII"));
+                return Err(FieldError::new(place(), "is not a header; names and values are printable ASCII"));
             }
             headers.insert(name.clone(), value);
         }

@@ -159,7 +159,7 @@ fn every_change_of_the_log_is_found_and_its_line_named() {
         assert!(said(&[whole[0], whole[2], whole[1]]).unwrap().starts_with("2 it has number 3"));
         // A line that is cut in two is not one that was not finished: the next does not say so.
         let half = &whole[2][..40];
-        assert!(said(&[whole[0], whole[1], half, whole[3]]).unwrap().starts_with("3 it is no line of an audit log"));
+        assert!(said(&[whole[0], whole[1], half, whole[3]]).unwrap().starts_with("3 it is not a line of an audit log"));
         // What is cut off at the end is missed by whoever knows the hash of a line that was there.
         let head = sha256_hex(whole[5].as_bytes());
         assert_eq!(said(&whole[..5]), None);

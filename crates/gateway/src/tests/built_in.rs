@@ -105,7 +105,7 @@ fn a_query_that_does_not_end_costs_its_caller_alone() {
         assert!(!endless.is_finished(), "it had ended by itself, and nothing was shown");
         // Who goes away leaves nothing running: its place is free again.
         endless.abort();
-        // More of them than failures that open a circuit breaker: a query that takes too long is no failure of the server.
+        // More of them than failures that open a circuit breaker: a query that takes too long is not a failure of the server.
         for _ in 0..6 {
             let ended = told(&gateway, "hasty:query", json!({ "sql": ENDLESS })).await;
             assert!(ended.starts_with("! ended after 0.45 s"), "{ended}");

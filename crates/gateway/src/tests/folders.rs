@@ -38,7 +38,7 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
         let own = module(file);
         let text = fs::read_to_string(file).unwrap();
         let production = production(&text);
-        // A link in a comment is no import.
+        // A link in a comment is not an import.
         let code: Vec<&str> = production.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let production = code.join("\n");
         let is_folder = file.ends_with("mod.rs");

@@ -403,7 +403,7 @@ fn what_is_no_collector_is_refused() {
         ("otlp: {endpoint: 'http://h', sample: 2}", "otlp.sample: is 2; it must be from 0 to 1"),
         ("otlp: {endpoint: 'http://h', interval_seconds: 0}", "otlp.interval_seconds: is 0"),
         ("otlp: {endpoint: 'http://h', headers: {a: '${env:NO}'}}", "otlp.headers.a: the variable `NO` is not set"),
-        ("otlp: {endpoint: 'http://h', headers: {'a b': c}}", "otlp.headers.a b: is no header"),
+        ("otlp: {endpoint: 'http://h', headers: {'a b': c}}", "otlp.headers.a b: is not a header"),
     ] {
         assert!(parse(yaml).contains(expected), "{yaml}: {}", parse(yaml));
         let alone = OtlpConfig::parse(&format!("{{{yaml}}}"), &|_| None).unwrap_err().to_string();

@@ -106,7 +106,7 @@ pub(super) async fn exchange(rule: &Exchange, client: &Client, shown: &Presented
         && answer.access_token.len() <= LONGEST
         && answer.access_token.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_usable || !answer.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(malformed("the token endpoint gives a token that is no bearer token"));
+        return Err(malformed("the token endpoint gives a token that is not a bearer token"));
     }
     let good = answer.expires_in.map_or(UNSAID, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let used = good.min(LONGEST_USE);

@@ -27,7 +27,7 @@ pub struct Upstreams {
 impl Upstreams {
     /// The upstreams that `configs` describes, not connected yet. Their notifications go to `events`. With
     /// `passes_through` a single upstream gets every request unchanged. Those of `before` that are configured alike go on.
-    /// `answering` are no servers, and list nothing: they answer for the items of a catalog from a file, by their server.
+    /// `answering` are not servers, and list nothing: they answer for the items of a catalog from a file, by their server.
     pub(crate) fn new(
         configs: &BTreeMap<String, UpstreamConfig>,
         answering: BTreeMap<Option<String>, UpstreamConfig>,

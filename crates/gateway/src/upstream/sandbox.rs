@@ -1,7 +1,7 @@
 //! What a program may reach that is started in a sandbox, as a configuration says it.
 //!
 //! What is not named here is not there: the sandbox is built from nothing (`bubblewrap`), and not by taking away. Paths
-//! and sizes are read once; what cannot hold together is no value of these types.
+//! and sizes are read once; what cannot hold together is not a value of these types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -294,7 +294,7 @@ pub enum Reach {
     Remote,
     /// What the user may reach that the gateway runs as.
     User,
-    /// It is no program: the gateway reads what is at this path, and changes nothing.
+    /// It is not a program: the gateway reads what is at this path, and changes nothing.
     Read {
         /// The folder or file.
         path: PathBuf,

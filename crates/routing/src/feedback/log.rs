@@ -131,7 +131,7 @@ fn line(observation: &Observation) -> Result<String, FeedbackError> {
         return Err(FeedbackError::Observation("the id of the tool is too long to be one"));
     }
     let written = Observation { query: bounded(&observation.query).to_owned(), ..observation.clone() };
-    serde_json::to_string(&written).map_err(|_| FeedbackError::Observation("the observation is no JSON"))
+    serde_json::to_string(&written).map_err(|_| FeedbackError::Observation("the observation is not JSON"))
 }
 
 /// As much of a query as a log keeps.

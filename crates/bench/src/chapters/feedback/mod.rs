@@ -7,7 +7,7 @@
 //! somebody picks who trusts the ranking.
 //! More observations begin with the fewer ones, and a wrong share makes the same observations wrong at every number.
 //!
-//! The requests of `gold/everyday` take part in both manners, though they are no collection of the matrix: several people ask for
+//! The requests of `gold/everyday` take part in both manners, though they are not a collection of the matrix: several people ask for
 //! one tool there, in words that are not the tool's. A request of several lines is so many queries, answered in turn, and each tool
 //! is observed with the line that found it best.
 //!

@@ -43,7 +43,7 @@ pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tabl
         page.table(
             "The mean with its interval; the difference is paired. The interval of the mean over collections resamples the \
              queries within each: it holds for these collections. By tool, queries that need the same tool first are resampled \
-             together, as they are no independent evidence. That of any collections (Student's t over the differences) \
+             together, as they are not independent evidence. That of any collections (Student's t over the differences) \
              is for others like them.",
             &measured(meaning, at),
         );

@@ -59,7 +59,7 @@ struct Score {
 struct Sample {
     id: Option<String>,
     asked: Option<String>,
-    /// The value of each score; `None` where it is no number.
+    /// The value of each score; `None` where it is not a number.
     scores: BTreeMap<String, Option<f64>>,
 }
 
@@ -126,7 +126,7 @@ fn outcomes(task: &str, samples: &[Sample], score: Option<&str>) -> Result<Outco
     for (place, sample) in (1..).zip(samples) {
         let id = sample.id.clone().ok_or("a sample has no id")?;
         let score = sample.scores.get(&name).ok_or_else(|| format!("sample `{id}` has no score `{name}`"))?;
-        let score = score.ok_or_else(|| format!("sample `{id}`: `{name}` is no number"))?;
+        let score = score.ok_or_else(|| format!("sample `{id}`: `{name}` is not a number"))?;
         items.push(Scored { place, id, score, asked: sample.asked.clone() });
     }
     scored(task, &name, "sample", items)

@@ -18,12 +18,11 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
     let mut rows = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let [query, measure, value] = line.split('\t').collect::<Vec<_>>()[..] else {
-            return Err(format!("line {number}: it has not three columns"));
+            return Err(format!("line {number}: it does not have three columns"));
         };
-        let value: f64 = value
-            .trim()
-            .parse()
-            .map_err(|_| format!("line {number}: `{value}` is no number; a run file needs --catalog and --queries"))?;
+        let value: f64 = value.trim().parse().map_err(|_| {
+            format!("line {number}: `{value}` is not a number; a run file needs --catalog and --queries")
+        })?;
         rows.push((number, query, measure, value));
     }
     let mut known = BTreeSet::new();

@@ -36,11 +36,11 @@ fn outcomes(text: &str, content: &Content<'_>) -> Result<Outcomes, String> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (place, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let refuse = |reason: &str| format!("line {place}: {reason}");
-        let row: Json = serde_json::from_str(line).map_err(|_| refuse("it is no JSON object"))?;
+        let row: Json = serde_json::from_str(line).map_err(|_| refuse("it is not a JSON object"))?;
         let id = row.get("doc_id").and_then(identity).ok_or_else(|| refuse("it has no `doc_id`"))?;
         let name = match row.get("filter") {
             None | Some(Json::Null) => NO_FILTER.to_owned(),
-            Some(filter) => identity(filter).ok_or_else(|| refuse("its `filter` is no name"))?,
+            Some(filter) => identity(filter).ok_or_else(|| refuse("its `filter` is not a name"))?,
         };
         let at = *places.entry(name).or_insert_with_key(|name| {
             let score = named(&row, score).map_err(|reason| refuse(&reason));
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(of(text, Some(filter)), of(text, None));
         }
         let list = r#"{"doc_id":0,"filter":["a"],"metrics":["acc"],"acc":1.0}"#;
-        assert_eq!(of(list, None), Err("samples.jsonl: line 1: its `filter` is no name".to_owned()));
+        assert_eq!(of(list, None), Err("samples.jsonl: line 1: its `filter` is not a name".to_owned()));
     }
 
     #[test]

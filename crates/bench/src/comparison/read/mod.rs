@@ -98,7 +98,7 @@ pub fn read(path: &Path, bytes: &[u8], part: Part<'_>) -> Result<Outcomes, ReadE
     let content = Content { path, bytes, text, json, part };
     let found = FORMS.iter().find_map(|form| (form.read)(&content).map(|found| (form, found)));
     let (form, found) = found.ok_or_else(|| match broken {
-        Some(error) => refuse(format!("it is no whole JSON: {error}")),
+        Some(error) => refuse(format!("it is not complete JSON: {error}")),
         None => refuse(format!("its form is not known; read are {}", FORMS.map(|form| form.name).join(", "))),
     })?;
     let mut outcomes = found.map_err(refuse)?;
@@ -136,7 +136,7 @@ struct Scored {
 /// repeated trials, has the mean of its scores.
 ///
 /// # Errors
-/// The place of a score that is no finite number, or too large, and of an item that asks something else than an earlier one
+/// The place of a score that is not a finite number, or too large, and of an item that asks something else than an earlier one
 /// with its id.
 fn scored(set: &str, score: &str, kind: &str, items: impl IntoIterator<Item = Scored>) -> Result<Outcomes, String> {
     let mut sums: BTreeMap<String, (f64, u32)> = BTreeMap::new();
@@ -145,7 +145,7 @@ fn scored(set: &str, score: &str, kind: &str, items: impl IntoIterator<Item = Sc
         // Not a number is within no bounds.
         if !(-MOST_SCORE..=MOST_SCORE).contains(&value) {
             return Err(format!(
-                "{kind} {place}: `{score}` of item `{id}` is {value}, which is no number from -{MOST_SCORE} to {MOST_SCORE}"
+                "{kind} {place}: `{score}` of item `{id}` is {value}, which is not a number from -{MOST_SCORE} to {MOST_SCORE}"
             ));
         }
         if let Some(asked) = asked {
@@ -265,12 +265,12 @@ mod tests {
             (" \n", "it is empty"),
             ("pizza", "its form is not known"),
             ("{}\n{}\n", "its form is not known"),
-            ("{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":1}\nq1\n", "line 2: it is no JSON object"),
+            ("{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":1}\nq1\n", "line 2: it is not a JSON object"),
             ("[1, 2]", "its form is not known"),
-            ("{\"samples\": [", "it is no whole JSON: EOF while parsing a list at line 1"),
+            ("{\"samples\": [", "it is not complete JSON: EOF while parsing a list at line 1"),
             (
                 "q1\tRR\t1\nq2\tRR\tNaN\n",
-                "line 2: `RR` of item `q2` is NaN, which is no number from -1000000000 to 1000000000",
+                "line 2: `RR` of item `q2` is NaN, which is not a number from -1000000000 to 1000000000",
             ),
             ("q1\tRR\t-inf\n", "line 1: `RR` of item `q1` is -inf"),
             ("q1\tRR\t1e300\n", "line 1: `RR` of item `q1` is 1000000"),
@@ -292,7 +292,7 @@ mod tests {
             (two, "it has 2 providers or prompts"),
             ("{\"doc_id\":0,\"acc\":1.0}\n", "line 1: it names no metrics"),
             ("{\"doc_id\":0,\"metrics\":[\"acc\"]}\n", "line 1: it has no number `acc`"),
-            ("q1\tRR\tbig\n", "line 1: `big` is no number"),
+            ("q1\tRR\tbig\n", "line 1: `big` is not a number"),
         ];
         for (text, expected) in table {
             let error = read_text(text, None).unwrap_err();

@@ -51,7 +51,7 @@ fn outcomes(rows: &[Row], score: Option<&str>) -> Result<Outcomes, String> {
     }
     let name = chosen(&SCORES.map(str::to_owned), score)?;
     let value = |row: &Row| if name == SCORES[0] { row.score } else { f64::from(u8::from(row.success)) };
-    // What a run itself puts beside them is no part of the question.
+    // What a run itself puts beside them is not part of the question.
     let asked = |vars: &BTreeMap<String, Json>| {
         let own = vars.iter().filter(|(name, _)| !name.starts_with('_') && *name != "sessionId");
         Json::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()

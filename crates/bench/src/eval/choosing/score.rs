@@ -51,7 +51,7 @@ pub struct ChoiceFacts {
     pub versus_first_card: Option<Paired>,
     /// What it said, by what was right to say.
     pub counts: Counts,
-    /// Answers that were no id but could stand for one card alone, or for none, and were taken for it.
+    /// Answers that were not an id but could stand for one card alone, or for none, and were taken for it.
     pub repaired: usize,
     /// What a question costs.
     pub tokens: Tokens,

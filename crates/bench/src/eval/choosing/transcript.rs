@@ -79,7 +79,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
     Option::deserialize(deserializer)
 }
 
-/// A file is no transcript of these questions.
+/// A file is not a transcript of these questions.
 #[derive(Debug, thiserror::Error)]
 #[error("{}:{line}: {reason}", path.display())]
 pub struct TranscriptError {
@@ -102,7 +102,7 @@ enum Fault {
     LongLine,
     #[error("the file has more than {MOST_BYTES} bytes; record fewer programs in one file")]
     LongFile,
-    #[error("it is no line of a transcript of `bench eval --record`: {0}")]
+    #[error("it is not a line of a transcript of `bench eval --record`: {0}")]
     Form(serde_json::Error),
     #[error("it has the form {0}, and this is {SCHEMA}; record it again")]
     Schema(u32),
@@ -460,8 +460,8 @@ mod tests {
         let table = [
             (String::new(), "t.jsonl:1: it holds no line"),
             (first.to_owned(), "t.jsonl:1: it begins with an answer"),
-            (join(&[head, "{}"]), "t.jsonl:2: it is no line of a transcript"),
-            (join(&[head, &first.replace("\"us\"", "\"ms\"")]), "t.jsonl:2: it is no line of a transcript"),
+            (join(&[head, "{}"]), "t.jsonl:2: it is not a line of a transcript"),
+            (join(&[head, &first.replace("\"us\"", "\"ms\"")]), "t.jsonl:2: it is not a line of a transcript"),
             (join(&[head, &second.replace("\"choice\":null,", "")]), "missing field `choice`"),
             (head.replace("\"schema_version\":1", "\"schema_version\":2"), "it has the form 2"),
             (head.replace("\"cards\":2", "\"cards\":0"), "`cards` is 0, and a question has 1 to"),

@@ -76,7 +76,7 @@ pub struct Asked {
 /// The queries of a file that is to be read with more than one catalog. That their tools exist is not checked.
 ///
 /// # Errors
-/// [`CollectionError`] for a line that is no query, and for a draft.
+/// [`CollectionError`] for a line that is not a query, and for a draft.
 pub fn asked(path: &Path) -> Result<Vec<Asked>, CollectionError> {
     let bytes = super::read(path)?;
     let lines = lines(Source { path, bytes: &bytes })?.into_iter();
@@ -134,7 +134,7 @@ fn refusal(source: Source, line: usize, id: &str, reason: String) -> CollectionE
     CollectionError::Query { path: source.path.to_owned(), line, id: id.to_owned(), reason }
 }
 
-/// Why a line is no query. A file in another form is told by its first line.
+/// Why a line is not a query. A file in another form is told by its first line.
 fn no_query(text: &str, error: &serde_json::Error) -> String {
     match text.trim_start().starts_with('[') {
         true => "it begins a JSON array; write one JSON object a line, without an array around them".to_owned(),

@@ -49,7 +49,7 @@ pub struct ContextFacts {
 #[serde(deny_unknown_fields)]
 pub struct Naive {
     /// The texts of all events, one below the other, without a word about who speaks: a call with the name of its
-    /// function, and parts of a result that are no text as JSON without their bytes.
+    /// function, and parts of a result that are not text as JSON without their bytes.
     pub history: usize,
     /// The definitions of all tools, one line of compact JSON each; `None` without a catalog of which all calls are.
     pub definitions: Option<usize>,

@@ -281,7 +281,7 @@ pub(super) fn told(Event { item, output }: &Event) -> String {
     told
 }
 
-/// The parts of an output that are no text. A resource that is text has its text among the texts.
+/// The parts of an output that are not text. A resource that is text has its text among the texts.
 fn others(output: &ToolOutput) -> impl Iterator<Item = Value> {
     output.parts.iter().filter_map(|part| match &part.body {
         PartBody::Text(_) => None,
@@ -351,7 +351,7 @@ fn screening(
     })
 }
 
-/// The contents that must come back from the store: texts over the threshold, and everything that is no text. What the
+/// The contents that must come back from the store: texts over the threshold, and everything that is not text. What the
 /// filter keeps out of the prompt does not reach the firewall.
 fn contents(conversation: &Conversation, transcript: &Transcript, config: &ContextConfig) -> Vec<Vec<u8>> {
     let mut contents = Vec::new();

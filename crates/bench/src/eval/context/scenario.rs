@@ -388,7 +388,10 @@ mod tests {
             ("[memory]\nsession = []", "DIR/one.toml: `memory.session` is empty"),
             ("[memory]\nsession = [{events = \" \"}]", "DIR/one.toml: `memory.session.events` is empty"),
             ("[memory]\nsession = [{events = \"gone.jsonl\"}]", "DIR/gone.jsonl: "),
-            ("[memory]\nsession = [{events = \"x\", day = \"monday\"}]", "`monday` is no day; write it as 2026-11-24"),
+            (
+                "[memory]\nsession = [{events = \"x\", day = \"monday\"}]",
+                "`monday` is not a day; write it as 2026-11-24",
+            ),
             ("[memory]\nsession = [{events = \"x\"}]\nmin_sessions = 0", "`memory.min_sessions` must be at least 1"),
             ("[memory]\nsession = [{events = \"x\"}]\nkept = \"disk\"", "unknown variant `disk`"),
             ("[memory]\nsession = [{events = \"x\"}]\nsimilar = 1", "unknown field `similar`"),

@@ -154,7 +154,7 @@ pub fn grid_of(vary: &[Vary]) -> Result<Vec<Candidate>, GridError> {
         match parameter {
             "summary" => {
                 axes.summary = values(parameter, &texts, &shown(&own.summary), |text| {
-                    let cap = text.parse().map_err(|_| "it is no whole number of tokens".to_owned())?;
+                    let cap = text.parse().map_err(|_| "it is not a whole number of tokens".to_owned())?;
                     valid(&with_summary(&default, cap))?;
                     Ok(cap)
                 })?;
@@ -261,7 +261,7 @@ impl Axes {
                         let [shown_dedup, shown_factor] = [*dedup, *factor].map(two_decimals);
                         let name = format!("summary {summary}, dedup {shown_dedup}, budget {shown_factor}, {weights}");
                         if config != default {
-                            // Weights are no number: their rows are none of a line of numbers.
+                            // Weights are not numbers: their rows are none of a line of numbers.
                             let is_line = *scoring == default.scoring;
                             let numbers = if is_line { numbers(&config, *factor) } else { Vec::new() };
                             all.push(Candidate { name, config, numbers });
@@ -516,7 +516,7 @@ mod tests {
         let refused = |text: &str| of(&[text]).unwrap_err().to_string();
         insta::assert_snapshot!(refused("cap=1"), @"no parameter `cap` in this grid; there are summary, dedup, budget, weights");
         insta::assert_snapshot!(refused("summary=3"), @"summary=3: `firewall.summary_tokens` is 3; it must be from 16 to 1000000000; the grid itself tries 100, 150, 300, 600");
-        insta::assert_snapshot!(refused("summary=1.5"), @"summary=1.5: it is no whole number of tokens; the grid itself tries 100, 150, 300, 600");
+        insta::assert_snapshot!(refused("summary=1.5"), @"summary=1.5: it is not a whole number of tokens; the grid itself tries 100, 150, 300, 600");
         insta::assert_snapshot!(refused("dedup=9"), @"dedup=9: `dedup.threshold` is 9; it must be from 0.01 to 2 (above 1 nothing is dropped); the grid itself tries 0.7, 0.85, 1.01");
         insta::assert_snapshot!(refused("budget=0"), @"budget=0: `budgets.route` is 0; it must be from 1 to 1000000000; the grid itself tries 0.5, 0.75, 1");
         insta::assert_snapshot!(refused("weights=most"), @"weights=most: there are no such weights; the grid itself tries default, recency, similarity, kind");

@@ -221,9 +221,9 @@ pub enum Play {
     Timeout,
     /// The server has gone.
     Unavailable,
-    /// An HTTP status that is no success.
+    /// An HTTP status that is not a success.
     Status(u16),
-    /// An answer that is no message of the protocol.
+    /// An answer that is not a message of the protocol.
     Malformed,
     /// An error of the protocol.
     Rpc {
@@ -350,7 +350,7 @@ impl Play {
     /// The answer of the server.
     ///
     /// # Errors
-    /// What is wrong with the scenario: a log or an event that is not there, or a result that is no JSON.
+    /// What is wrong with the scenario: a log or an event that is not there, or a result that is not JSON.
     pub fn answer(&self, folder: &Path) -> Result<Result<Raw, Fault>, String> {
         Ok(match self {
             Self::Text(text) => Ok(text_result(text, false)),

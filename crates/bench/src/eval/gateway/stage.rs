@@ -35,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The text of its list of one kind; templates of resources are no part of one.
+    /// The text of its list of one kind; templates of resources are not part of one.
     #[must_use]
     pub fn list(&self, shelf: Shelf) -> String {
         let Lists { tools, resources, prompts, .. } = &self.lists;

@@ -151,7 +151,7 @@ mod tests {
     fn what_is_no_choice_is_named() {
         let table = [
             (r#"echo '{"id":"a2"}'"#, "failed: the query \"what\": the answer has no `choice`"),
-            (r#"echo '{"id":"a2","choice":7}'"#, "is no JSON object of the protocol: invalid type: integer `7`"),
+            (r#"echo '{"id":"a2","choice":7}'"#, "is not a JSON object of the protocol: invalid type: integer `7`"),
             (r#"echo '{"id":"a1","choice":"s:t"}'"#, "the answer has the id Some(\"a1\") and not \"a2\""),
             (r#"echo '{"id":"a2","error":"no key"}'"#, "it says \"no key\""),
             (r#"echo '{"id":"a2","unsupported":"no cards"}'"#, "unsupported: the query \"what\": no cards"),

@@ -62,7 +62,7 @@ pub(super) enum Breach {
     ScoreCount { scores: usize, tools: usize },
     #[error("a later tool has a better score")]
     Rising,
-    #[error("{0} is no id of the catalog")]
+    #[error("{0} is not an id of the catalog")]
     Unknown(Value),
     #[error("{0} is there twice")]
     Twice(Value),

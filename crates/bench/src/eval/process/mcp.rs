@@ -220,7 +220,7 @@ impl Gateway {
             let text = self.program.receive(what, start, limit)?;
             let us = micros(start.elapsed());
             let Ok(Value::Object(mut message)) = serde_json::from_str(&text) else {
-                return Err(self.program.failed(format!("{what}: {:?} is no message of MCP", bounded(&text))));
+                return Err(self.program.failed(format!("{what}: {:?} is not a message of MCP", bounded(&text))));
             };
             match (message.get("method").and_then(Value::as_str), message.get("id")) {
                 (Some(asked), Some(own)) => {

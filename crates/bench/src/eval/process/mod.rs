@@ -488,12 +488,12 @@ mod tests {
             (
                 "unknown",
                 r#"echo "{\"id\":\"$id\",\"tools\":[\"create_issue\"]}""#,
-                "\"create_issue\" is no id of the catalog",
+                "\"create_issue\" is not an id of the catalog",
             ),
             ("double", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$mail\"]}""#, "is there twice"),
             ("other id", r#"echo '{"id":"a0","tools":[]}'"#, "the answer has the id Some(\"a0\")"),
             ("no list", r#"echo "{\"id\":\"$id\"}""#, "the answer has no list `tools`"),
-            ("no JSON", "echo pizza", "the answer \"pizza\" is no JSON object of the protocol"),
+            ("no JSON", "echo pizza", "the answer \"pizza\" is not a JSON object of the protocol"),
             ("leaves a child", "sleep 9 & exit 3", "it ended without answering"),
             (
                 "rising",

@@ -66,7 +66,7 @@ impl Speaker {
         let us = micros(start.elapsed());
         let reply: Reply = serde_json::from_str(&text).map_err(|error| {
             let shown = bounded(&text);
-            self.program.failed(format!("{what}: the answer {shown:?} is no JSON object of the protocol: {error}"))
+            self.program.failed(format!("{what}: the answer {shown:?} is not a JSON object of the protocol: {error}"))
         })?;
         if let Some(why) = reply.unsupported {
             return Err(ProcessError::Unsupported(format!("{what}: {}", bounded(&why))));

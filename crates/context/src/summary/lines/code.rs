@@ -202,7 +202,7 @@ pub(super) fn language(lines: &[&str]) -> (Language, f64) {
 enum Role {
     /// A struct, class, interface, enum, trait, table …
     Type,
-    /// An `impl` block or a namespace: holds functions, is no type of its own.
+    /// An `impl` block or a namespace: holds functions, is not a type of its own.
     Holder,
     Function,
     Test,

@@ -73,7 +73,7 @@ pub(super) fn read_llama_index(mut fields: Fields) -> Result<Draft, Fault> {
         schema = if schema.is_some() { schema } else { fields.object(key)? };
     }
     if let Some(text) = fields.text("fn_schema_str")? {
-        let wrong = |error| Fault::new(format!("`fn_schema_str` is no schema: {error}"));
+        let wrong = |error| Fault::new(format!("`fn_schema_str` is not a schema: {error}"));
         schema = Some(match schema {
             Some(schema) => schema,
             None => serde_json::from_str(&text).map_err(wrong)?,

@@ -255,7 +255,7 @@ pub(super) fn name_of(value: &Value) -> &str {
     names.iter().find_map(|pointer| value.pointer(pointer)?.as_str()).unwrap_or("")
 }
 
-/// Why an entry of a list of tools is no definition: providers list their own tools (search, code execution) by
+/// Why an entry of a list of tools is not a definition: providers list their own tools (search, code execution) by
 /// type alone, and there is nothing to choose them by.
 fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
     const GEMINI: [&str; 10] = [

@@ -396,7 +396,7 @@ fn what_is_no_tool_is_refused_with_its_place() {
     tools[0] `x`: `input_schema` must be an object, not a string; correct it
     tools[0]: a dump of LangChain that holds no schema; write `name`, `description` and `args_schema` of the tool
     tools["x"]: `inputSchema` must be an object, not a number; correct it
-    tools[0] `x`: `fn_schema_str` is no schema: EOF while parsing an object at line 1 column 1; correct it
+    tools[0] `x`: `fn_schema_str` is not a schema: EOF while parsing an object at line 1 column 1; correct it
     skills[0] `x`: `tags` must be an array, not a number; correct it
     top level: a document of Swagger 2.0; convert it to OpenAPI 3.0 or 3.1
     top level: a document of OpenAPI 4.0; convert it to OpenAPI 3.0 or 3.1
@@ -764,7 +764,7 @@ fn a_routing_decision_has_what_its_contract_requires() {
         catalog.items().iter().map(line).collect::<Vec<_>>()
     );
     let wrong = |items: &[SelectableItem], moment: &str| routing_decision(items, "", moment).unwrap_err().to_string();
-    insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is no moment; write it as 2026-11-27T10:00:00Z");
+    insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is not a moment; write it as 2026-11-27T10:00:00Z");
     insta::assert_snapshot!(wrong(&[], now), @"a routing decision holds at least one tool, and none was found");
 }
 

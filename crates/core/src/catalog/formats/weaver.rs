@@ -144,7 +144,7 @@ pub(super) fn cards(items: &[Value]) -> Value {
 /// digest of all of these.
 ///
 /// # Errors
-/// A [`Fault`] when `timestamp` is no moment, and when there is no item, since a decision holds a card and a card an
+/// A [`Fault`] when `timestamp` is not a moment, and when there is no item, since a decision holds a card and a card an
 /// item.
 pub fn routing_decision<'i>(
     items: impl IntoIterator<Item = &'i SelectableItem>,
@@ -152,7 +152,7 @@ pub fn routing_decision<'i>(
     timestamp: &str,
 ) -> Result<Value, Fault> {
     if !is_date_time(timestamp) {
-        let problem = format!("`{}` is no moment", crate::catalog::load::shortened(timestamp));
+        let problem = format!("`{}` is not a moment", crate::catalog::load::shortened(timestamp));
         return Err(Fault::new(problem).with_fix("write it as 2026-11-27T10:00:00Z"));
     }
     let callable = items.into_iter().filter(|item| item.kind.is_callable());

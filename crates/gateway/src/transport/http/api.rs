@@ -178,7 +178,7 @@ impl<A: Api> Endpoint for Served<A> {
         if let Some(mut span) = span {
             let status = response.status();
             span.set_number(STATUS, status.as_u16().into());
-            // What a client does wrong is no failure of the server.
+            // What a client does wrong is not a failure of the server.
             if status.is_server_error() {
                 span.fail(status.as_str());
             }

@@ -2,7 +2,7 @@
 //! the server publishes (RFC 7517).
 //!
 //! What a token says about how it is signed is believed only where the configuration permits that signature and the key
-//! is of its kind. A token that is signed with a shared secret, or not at all, is no token.
+//! is of its kind. A token that is signed with a shared secret, or not at all, is not a token.
 
 use std::time::Duration;
 

@@ -137,7 +137,7 @@ impl Served {
 pub(super) struct Got {
     pub(super) status: u16,
     head: String,
-    /// The messages of the body; none if it is no JSON.
+    /// The messages of the body; none if it is not JSON.
     pub(super) messages: Vec<Value>,
 }
 

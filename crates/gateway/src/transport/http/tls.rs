@@ -101,7 +101,7 @@ fn common_name(mut subject: &[u8]) -> Option<String> {
             let (_, kind, value) = element(attribute)?;
             if kind == COMMON_NAME {
                 let (tag, text, _) = element(value)?;
-                // UTF8String, PrintableString, IA5String; of others the bytes are no UTF-8.
+                // UTF8String, PrintableString, IA5String; of others the bytes are not valid UTF-8.
                 names.push(match tag {
                     0x0c | 0x13 | 0x16 => String::from_utf8(text.to_vec()).ok()?,
                     _ => return None,

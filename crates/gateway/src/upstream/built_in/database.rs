@@ -80,7 +80,7 @@ type Ask = fn(&Path, &Map<String, Value>, &Stop) -> Result<Value, String>;
 /// The server of a database.
 ///
 /// # Errors
-/// [`BuiltInError`]: it is no database that can be read.
+/// [`BuiltInError`]: it is not a database that can be read.
 pub(crate) fn server(file: &Path) -> Result<Toolset, BuiltInError> {
     look(file)?;
     let of = |ask: Ask| {

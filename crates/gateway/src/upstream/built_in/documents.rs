@@ -63,7 +63,7 @@ struct Documents {
 /// The server of a folder.
 ///
 /// # Errors
-/// [`BuiltInError`]: it is no folder that can be read.
+/// [`BuiltInError`]: it is not a folder that can be read.
 pub(crate) fn server(root: &Path) -> Result<Toolset, BuiltInError> {
     folder::check(root)?;
     let documents = Arc::new(Documents { folder: root.to_owned(), shelf: Mutex::default() });

@@ -179,13 +179,13 @@ pub(super) enum Unread {
     )]
     Path(String),
     /// The file is none of a text.
-    #[error("`{path}` is no document: those end in .{}", ENDINGS.join(", ."))]
+    #[error("`{path}` is not a document: those end in .{}", ENDINGS.join(", ."))]
     Ending {
         /// The path.
         path: String,
     },
-    /// It is no regular file, or beside a link.
-    #[error("`{0}` is no regular file of this folder; links are not followed")]
+    /// It is not a regular file, or beside a link.
+    #[error("`{0}` is not a regular file of this folder; links are not followed")]
     NoFile(String),
     /// There is none.
     #[error("there is no document `{0}`; `search` finds those that there are")]
@@ -361,14 +361,14 @@ mod tests {
         }
         #[cfg(unix)]
         insta::assert_snapshot!(said, @r"
-        `link/secret.md` is no regular file of this folder; links are not followed
-        `link.md` is no regular file of this folder; links are not followed
-        `pipe.md` is no regular file of this folder; links are not followed
-        `folder.md` is no regular file of this folder; links are not followed
-        `key.pem` is no document: those end in .adoc, .markdown, .md, .mdx, .org, .rst, .text, .txt
+        `link/secret.md` is not a regular file of this folder; links are not followed
+        `link.md` is not a regular file of this folder; links are not followed
+        `pipe.md` is not a regular file of this folder; links are not followed
+        `folder.md` is not a regular file of this folder; links are not followed
+        `key.pem` is not a document: those end in .adoc, .markdown, .md, .mdx, .org, .rst, .text, .txt
         there is no document `none.md`; `search` finds those that there are
         `a/bytes.md` is not UTF-8
-        `a/fine.md/x.md` is no regular file of this folder; links are not followed
+        `a/fine.md/x.md` is not a regular file of this folder; links are not followed
         ");
         assert!(!said.contains("s3cret"));
     }

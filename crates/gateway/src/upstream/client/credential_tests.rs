@@ -169,7 +169,7 @@ fn what_is_refused_is_said_with_what_to_do_and_without_tokens() {
         insta::assert_snapshot!(shown.join("\n"), @r"
         AUTH_FAILED the authorization server gives no token for it (`invalid_target`); the operator must check `audience` and `resource` of the rule
         UPSTREAM_UNAVAILABLE the token endpoint answers with status 503; try again later
-        AUTH_FAILED the token endpoint gives a token that is no bearer token; the operator must check `credentials.exchange`
+        AUTH_FAILED the token endpoint gives a token that is not a bearer token; the operator must check `credentials.exchange`
         AUTH_FAILED it is asked as the caller, and this one has shown no token of the authorization server; sign in there, and do not use a fixed token
         ");
         // A refusal stands for a moment, and for nobody else.

@@ -125,7 +125,7 @@ impl<'a> Talk<'a> {
             exchange.got = Some(text.clone());
             match serde_json::from_str(&text) {
                 Ok(answer @ Value::Object(_)) => return Some((exchange, answer)),
-                _ => self.sheet.wrong("quiet", vec!["a line that is no JSON object".to_owned()], Some(&exchange)),
+                _ => self.sheet.wrong("quiet", vec!["a line that is not a JSON object".to_owned()], Some(&exchange)),
             }
             result = Ok(());
         }
