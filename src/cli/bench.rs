@@ -46,13 +46,13 @@ pub(super) enum Command {
     /// Run the matrix and write the scorecard; in a workspace, measure your catalog and judge it
     #[command(after_help = run::EXAMPLE)]
     Run(run::RunArgs),
-    /// Print the cells of a run, one JSON object a line
+    /// Print the cells of a run, one JSON object per line
     #[command(after_help = cells::CELLS_EXAMPLE)]
     Cells(cells::CellsArgs),
-    /// Compute cells: reads them on standard input, writes results on standard output, one line each
+    /// Compute the cells read from standard input, and write one result line each to standard output
     #[command(after_help = cells::CELL_EXAMPLE)]
     Cell(cells::CellArgs),
-    /// Put cells together that others computed, and write the scorecard
+    /// Merge cells that were computed elsewhere, and write the scorecard
     #[command(after_help = cells::MERGE_EXAMPLE)]
     Merge(cells::MergeArgs),
     /// Render the pages again from the committed results
@@ -60,10 +60,10 @@ pub(super) enum Command {
         after_help = "Examples:\n  contextweaver bench render\n  contextweaver bench render --html --out report.html"
     )]
     Render(RenderArgs),
-    /// Compute the results again and compare: exit 1 and the first differences when anything moved
+    /// Compute the results again and compare: if anything moved, show the first differences and exit with 1
     #[command(after_help = check::EXAMPLE)]
     Check(check::CheckArgs),
-    /// Note that a recorded table is what was recorded
+    /// Accept a recorded table as it is, by noting its digest
     #[command(after_help = accept::EXAMPLE)]
     Accept(accept::AcceptArgs),
     /// List cases, their engines and what they show
@@ -72,10 +72,10 @@ pub(super) enum Command {
     /// Measure engines on your own catalog and queries, and gate on the result
     #[command(after_help = eval::EXAMPLE)]
     Eval(Box<eval::EvalArgs>),
-    /// Answer queries on standard streams, by the protocol of docs/engines.md
+    /// Answer queries over standard input and output, by the protocol of docs/engines.md
     #[command(after_help = engine::EXAMPLE)]
     Engine(engine::EngineArgs),
-    /// Check an engine of yours rule by rule, before it is measured
+    /// Check your own engine rule by rule, before it is measured
     #[command(name = "check-engine", after_help = check_engine::EXAMPLE)]
     CheckEngine(check_engine::CheckEngineArgs),
     /// Measure what learning from feedback gains, and what wrong feedback costs
@@ -93,7 +93,7 @@ pub(super) enum Command {
     /// Compare two results, engines or configurations, with a verdict
     #[command(after_help = compare::EXAMPLE)]
     Compare(compare::CompareArgs),
-    /// Grow your own catalog with distractors and see what recall is left
+    /// Grow your own catalog with distractors and see how much recall is left
     #[command(after_help = rot::EXAMPLE)]
     Rot(rot::RotArgs),
 }
@@ -127,10 +127,10 @@ impl Place {
 /// Whether everything is measured
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct Everything {
-    /// Compute every record, those included that take minutes, and fail when one cannot be computed here
+    /// Compute every record, including those that take minutes, and fail if one cannot be computed here
     #[arg(long)]
     all: bool,
-    /// Compute those too that take minutes, and keep what cannot be computed here
+    /// Also compute the records that take minutes, and keep those that cannot be computed here
     #[arg(long, conflicts_with = "all")]
     large: bool,
 }
@@ -206,7 +206,7 @@ pub(super) struct RenderArgs {
     /// Where the HTML file goes
     #[arg(long, value_name = "FILE", requires = "html", default_value = "report.html")]
     out: PathBuf,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -215,7 +215,7 @@ pub(super) struct RenderArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     place: Place,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -20,23 +20,23 @@ use contextweaver_core::text::{Estimator, Price};
 pub(super) struct Args {
     #[command(flatten)]
     source: SessionSource,
-    /// The phase that is checked; may be repeated
+    /// The phase to check; may be repeated
     #[arg(long, value_name = "PHASE", default_value = "answer")]
     phase: Vec<Phase>,
     #[command(flatten)]
     prompt: PromptArgs,
-    /// Tokens that a prompt may have
+    /// Maximum tokens of a prompt
     #[arg(long, value_name = "N")]
     max_tokens: usize,
     /// An event that each prompt must show; may be repeated
     #[arg(long, value_name = "ID")]
     require: Vec<String>,
-    /// Events that a prompt may leave out
+    /// Maximum number of events that a prompt may leave out
     #[arg(long, value_name = "N")]
     max_dropped: Option<usize>,
     #[command(flatten)]
     price: PriceArgs,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = context_config(args.prompt.config.as_deref())?;
     let session = args.source.load()?;
     if let Some(unknown) = args.require.iter().find(|id| session.transcript.get(id).is_none()) {
-        bail!("{}: no event `{unknown}` that could be required", args.source.session.display());
+        bail!("{}: no event `{unknown}` to require", args.source.session.display());
     }
     let mut all = Vec::new();
     for &phase in &args.phase {

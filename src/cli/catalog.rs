@@ -21,14 +21,13 @@ use self::convert::ConvertArgs;
 use self::impact::{DiffFormat, ImpactArgs};
 use self::list::ListArgs;
 use super::{Format, Outcome, note, print_json};
-use contextweaver_bench::report::count as grouped;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat, diff,
     inspect, lint, load,
 };
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, grouped};
 
 /// Looks at tool catalogs.
 #[derive(Debug, Subcommand)]
@@ -48,11 +47,11 @@ pub(super) enum Command {
 /// What all commands about catalogs share.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
-    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
-    /// error all the same
+    /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
+    /// still an error
     #[arg(long)]
     lenient: bool,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -70,7 +69,7 @@ fn load_options(lenient: bool) -> LoadOptions {
 /// The arguments of `catalog inspect`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  contextweaver catalog inspect servers/ --top 20\n\nA folder is read as one server a file."
+    after_help = "Example:\n  contextweaver catalog inspect servers/ --top 20\n\nEach file of a folder is one server."
 )]
 pub(super) struct InspectArgs {
     /// Files (JSON or YAML) and folders of files
@@ -111,8 +110,8 @@ pub(super) struct LintArgs {
 /// The arguments of `catalog diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --impact, queries are ranked with both catalogs and with each change alone: which query does
-which definition cost its rank? The tools of queries may be named as in either catalog.
+With --impact, queries are ranked with both catalogs and with each change alone: which definition costs which query
+its rank? The tools of queries may be named as in either catalog.
 
 Examples:
   contextweaver catalog diff before.json after.json
@@ -131,14 +130,14 @@ pub(super) struct DiffArgs {
     /// How tokens are counted: cl100k_base, o200k_base or chars/4
     #[arg(long, default_value_t, value_name = "ESTIMATOR")]
     estimator: Estimator,
-    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
-    /// error all the same
+    /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
+    /// still an error
     #[arg(long)]
     lenient: bool,
     /// What is measured of the change.
     #[command(flatten)]
     impact: ImpactArgs,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: DiffFormat,
 }
@@ -434,7 +433,7 @@ fn describe_problem(problem: &Problem) -> String {
             let at = at.escape_debug();
             format!("no argument schema was found, but {at} looks like one; docs/formats.md has the keys that are read")
         }
-        Problem::ContradictorySafety => "declares to be both read-only and destructive".to_owned(),
+        Problem::ContradictorySafety => "is declared both read-only and destructive".to_owned(),
         Problem::MissingDescription => "has no description".to_owned(),
         Problem::LongDescription { tokens, limit } => {
             format!("the description has {} tokens ({}), over {limit}", grouped(*tokens), Estimator::Cl100kBase)
@@ -491,7 +490,7 @@ fn describe_schema_problem(part: &str, problem: &SchemaProblem) -> String {
             format!("the {part} schema is recursive: {reference:?} at {}", place(at))
         }
         SchemaProblem::UnknownDialect { dialect } => {
-            format!("the {part} schema is of the unknown dialect {dialect:?}; checked as 2020-12")
+            format!("the {part} schema has the unknown dialect {dialect:?}; checked as 2020-12")
         }
     }
 }
@@ -553,10 +552,10 @@ fn describe_change(change: &Change, kind: Kind) -> String {
     match change {
         Change::Description { old_tokens, new_tokens } => {
             let now = counted(*new_tokens, "token", "tokens");
-            format!("description: other words, {} -> {now}", grouped(*old_tokens))
+            format!("description: reworded, {} -> {now}", grouped(*old_tokens))
         }
         Change::Property { name, property } => format!("argument {name:?}: {}", describe_property(property)),
-        Change::ArgumentSchema => "argument schema: differs outside of its properties".to_owned(),
+        Change::ArgumentSchema => "argument schema: differs outside its properties".to_owned(),
         Change::ResultSchema => "result schema: differs".to_owned(),
         Change::Safety { old, new } => format!("safety: {} -> {}", safety_name(*old), safety_name(*new)),
         Change::Annotation { key, old, new } => {
@@ -575,7 +574,7 @@ fn describe_property(change: &PropertyChange) -> String {
         PropertyChange::Retyped { old, new } => format!("{old} -> {new}"),
         PropertyChange::BecameRequired => "optional -> required".to_owned(),
         PropertyChange::BecameOptional => "required -> optional".to_owned(),
-        PropertyChange::Altered => "same type, otherwise altered".to_owned(),
+        PropertyChange::Altered => "same type, changed in other ways".to_owned(),
     }
 }
 
@@ -746,7 +745,7 @@ mod tests {
         $ list --tag nets
         => no item has the tag `nets`; did you mean `net`?
         $ list --kind agent --tag net
-        => --kind: none of the 2 items that the other options leave is of the kind agent
+        => --kind: none of the 2 items that the other options leave has the kind agent
         $ list --namespace b --format json
         {
           "schema_version": 1,
@@ -870,7 +869,7 @@ mod tests {
               renamed from git-hub:wipe#bb6cf94e
           ~ git-hub:create_issue#63ef32b5  +9
               its id was git-hub:create_issue#c3178f65
-              description: other words, 3 -> 6 tokens
+              description: reworded, 3 -> 6 tokens
               argument "repo": new, required
               argument "state": float -> string
 
@@ -892,8 +891,8 @@ mod tests {
             let printed = ran(&files, "diff @/old.json @/new.json");
             printed.lines().find(|line| line.contains("other words")).unwrap_or_default().trim().to_owned()
         };
-        assert_eq!(line("two words", "one"), "description: other words, 2 -> 1 token");
-        assert_eq!(line("one", "two words"), "description: other words, 1 -> 2 tokens");
+        assert_eq!(line("two words", "one"), "description: reworded, 2 -> 1 token");
+        assert_eq!(line("one", "two words"), "description: reworded, 1 -> 2 tokens");
         let schema = json!({"type": "object", "properties": {"a\n\u{1b}[31m": {}}});
         let files = [("a.json", json!([{"name": "x", "description": "y", "inputSchema": schema}]))];
         let printed = ran(&files, "lint @/a.json --min-severity note");

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use super::Outcome;
 
-/// Print what completes command lines in a shell, or write the manual pages
+/// Print a completion script for a shell, or write the manual pages
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

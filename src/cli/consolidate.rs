@@ -12,12 +12,12 @@ use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::memory::{Agreement, Consolidated, Day, MemoryFile, Rules, Standing, consolidate};
 use contextweaver_context::store::Session;
 
-/// Make one memory of several sessions: facts and episodes, with who said so
+/// Consolidate several sessions into one memory: facts and episodes, with their sources
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A session is a session file or an SQLite store; a memory file may stand among them. The day of a session is the latest that its \
-events name, or the one behind an @. Where sessions contradict each other, the latest one holds and names the others; without \
-days, the values stand side by side.
+A session is a session file or an SQLite store; memory files may be among them. The day of a session is the latest \
+that its events name, or the one after an @. Where sessions contradict each other, the latest one holds and names \
+the others; without days, the values are kept side by side.
 
 Examples:
   contextweaver consolidate monday.session tuesday.session --out memory.json
@@ -30,22 +30,22 @@ pub(super) struct Args {
     /// The memory file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The day for which the memory is, e.g. 2026-11-24; without it nothing fades
+    /// The day to count as today, e.g. 2026-11-24; without it nothing fades
     #[arg(long, value_name = "DAY")]
     as_of: Option<Day>,
-    /// Sessions that must speak of a fact before it is in force
+    /// Number of sessions that must mention a fact before it is in force
     #[arg(long, value_name = "N", default_value_t = Rules::default().min_sessions)]
     min_sessions: usize,
-    /// Percent of their words that two statements must have in common to count as one
+    /// Percentage of their words that two statements must share to count as one
     #[arg(long, value_name = "PERCENT", default_value_t = Rules::default().similarity)]
     similarity: u8,
-    /// Days without a session that speaks of it after which something is out of force
+    /// Days after which a fact or episode fades if no session mentions it
     #[arg(long, value_name = "DAYS", default_value_t = Rules::default().forget_after, requires = "as_of")]
     forget_after: u64,
     /// Context configuration (TOML), for what is too sensitive [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let made = consolidate(&taken, &memories, &rules, &config)?;
     made.save(&args.out)?;
     for session in made.sessions.iter().filter(|session| session.left_out > 0) {
-        note(&format!("note: {}: {} statements were not read, there are too many", session.name, session.left_out));
+        note(&format!("note: {}: {} statements were not read; there are too many", session.name, session.left_out));
     }
     match args.format {
         Format::Json => print_json(out, "consolidate", &made)?,
@@ -106,15 +106,14 @@ fn print(path: &Path, made: &MemoryFile, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "wrote {}: a memory of {}", path.display(), counted(made.sessions.len(), "session"))?;
     writeln!(
         out,
-        "  facts     {} in force, {} wait for a further session, {} faded",
+        "  facts     {} in force, {} waiting for another session, {} faded",
         facts(Standing::InForce),
         facts(Standing::Waiting),
         facts(Standing::Faded)
     )?;
     writeln!(out, "  episodes  {} in force, {faded} faded", made.episodes.len() - faded)?;
     for fact in made.conflicts() {
-        let said =
-            if fact.agreement == Agreement::Latest { "the latest holds" } else { "nothing tells which one holds" };
+        let said = if fact.agreement == Agreement::Latest { "the latest holds" } else { "unclear which one holds" };
         writeln!(out, "conflict: {}: {said}", fact.key)?;
         for value in &fact.values {
             let name = |sha256: &str| made.sessions.iter().find(|session| session.sha256 == sha256);

@@ -57,10 +57,10 @@ pub(super) const BUDGET: usize = 6_000;
 /// Characters of the longest bar.
 const BAR: usize = 40;
 
-/// Show what it does, on built-in data and in seconds
+/// Show what contextweaver does, in seconds, on built-in data
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-No network, no server and no file is needed; every figure is computed while it runs.
+It needs no network, server or files; every figure is computed as it runs.
 
 Examples:
   contextweaver demo
@@ -76,7 +76,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Demo {
-    /// A whole prompt: many tools and a long conversation, without and with
+    /// A whole prompt, without and with contextweaver: many tools and a long conversation
     #[default]
     Killer,
     /// Find the right few of many tools

@@ -130,7 +130,7 @@ impl Downloader {
         let found = listed(&String::from_utf8_lossy(&text), file).and_then(|found| page.join(&found).ok());
         let found = found.ok_or_else(|| DownloadError::NotListed { address: shown(&page), file: file.to_owned() })?;
         if page.scheme() == "https" && found.scheme() != "https" {
-            return Err(failed(&found, "the index leads from https to an address without it"));
+            return Err(failed(&found, "the index links from https to an address without it"));
         }
         self.get(&found, most_bytes).await
     }
@@ -180,7 +180,7 @@ pub(super) fn root(error: &reqwest::Error) -> String {
         return "the server took too long".to_owned();
     }
     if let Some(status) = error.status() {
-        return format!("the server answers {status}");
+        return format!("the server answered {status}");
     }
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -274,7 +274,7 @@ pub(super) mod tests {
         let get = |path: &str| text(block_on(downloader.file(&format!("{server}{path}"), 7)));
         assert_eq!(get("/file"), "content");
         assert_eq!(get("/moved"), "content");
-        assert_eq!(get("/gone"), "SERVER/gone: the server answers 404 Not Found");
+        assert_eq!(get("/gone"), "SERVER/gone: the server answered 404 Not Found");
         assert_eq!(get("/again"), "SERVER/again: too many redirects");
         assert_eq!(get("/silent"), "SERVER/silent: the server took too long");
         assert!(get("/cut").starts_with("SERVER/cut: "), "{}", get("/cut"));

@@ -22,7 +22,7 @@ use contextweaver_core::files::replace_file;
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("from").required(true)),
-    after_help = "A conversation that came in the same format comes out as it was, unless it went through a session: large results are then what prompts show, or whole with --whole.\n\nExamples:\n  contextweaver export --events chat.json --to anthropic\n  contextweaver export --session chat.session --to openai --out short.json\n  contextweaver export --session chat.session --to mcp --event result:call_7 --whole"
+    after_help = "A conversation that is already in this format comes out unchanged, unless it went through a session: large results are then written as prompts show them, or whole with --whole.\n\nExamples:\n  contextweaver export --events chat.json --to anthropic\n  contextweaver export --session chat.session --to openai --out short.json\n  contextweaver export --session chat.session --to mcp --event result:call_7 --whole"
 )]
 pub(super) struct Args {
     /// A conversation in any format that `ingest` reads; `-` is standard input
@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// The result to write, for `mcp`
     #[arg(long, value_name = "ID", required_if_eq("to", "mcp"))]
     event: Option<String>,
-    /// Put the whole results of a session in place of what stands for them in prompts
+    /// Write the results of a session whole, instead of as prompts show them
     #[arg(long, requires = "session", conflicts_with = "events")]
     whole: bool,
     /// The file to write [default: standard output]
@@ -77,7 +77,7 @@ impl ValueEnum for To {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
             Self::Format(format) => PossibleValue::new(format.key()).help(format.name()),
-            Self::Mcp => PossibleValue::new("mcp").help("one result, as a server of MCP answers"),
+            Self::Mcp => PossibleValue::new("mcp").help("one result, as an MCP server returns it"),
             Self::Facts => PossibleValue::new("facts").help("what it remembers, for `ingest --facts`"),
             Self::Episodes => PossibleValue::new("episodes").help("what happened before, for `ingest --episodes`"),
         })
@@ -125,7 +125,7 @@ fn result(conversation: &Conversation, id: &str) -> Result<String> {
         let known: Vec<&str> = results().map(|event| event.item.id.as_str()).take(10).collect();
         match known.is_empty() {
             true => anyhow!("the conversation has no results"),
-            false => anyhow!("no result is called `{id}`; the first are {}", known.join(", ")),
+            false => anyhow!("no result has the id `{id}`; the first are {}", known.join(", ")),
         }
     })?;
     let output = output.clone().unwrap_or_else(|| ToolOutput::text(item.text.clone()));

@@ -17,15 +17,15 @@ use contextweaver_routing::{FeedbackLog, Observation};
 /// Keep a log of which queries led to which tools, for `route --feedback`
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Add an observation to a log, which is made where there is none
+    /// Add an observation to a log, which is created if it does not exist
     #[command(after_help = "\
-The log is a local file for its owner alone: queries stand in it as they were asked. It keeps to 10 000 observations
-and 4 MB by dropping the older half.
+The log is a local file that only its owner can read: it holds queries as they were asked. It stays within 10 000
+observations and 4 MB by dropping the older half.
 
 Example:
   contextweaver feedback add --log f.jsonl --catalog tools.json --tool \"pager:get_schedule#0a1b2c3d\" \"who is on call\"")]
     Add(AddArgs),
-    /// Say what a log holds
+    /// Show what a log holds
     #[command(after_help = "Example:\n  contextweaver feedback show --log feedback.jsonl")]
     Show(ShowArgs),
 }
@@ -47,7 +47,7 @@ pub(super) struct AddArgs {
     /// Catalog that must have the tool; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present = "force")]
     catalog: Vec<PathBuf>,
-    /// Add it without a catalog: an id that no tool has lifts nothing
+    /// Add it without a catalog; an id that belongs to no tool has no effect
     #[arg(long, conflicts_with = "catalog")]
     force: bool,
     /// The query as it was asked
@@ -59,7 +59,7 @@ pub(super) struct ShowArgs {
     /// The log (JSONL)
     #[arg(long, value_name = "FILE")]
     log: PathBuf,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
     let log = FeedbackLog::read(path)?;
     if log.damaged > 0 {
-        note(&format!("{}: passed over: {}", path.display(), counted(log.damaged, "damaged line")));
+        note(&format!("{}: skipped: {}", path.display(), counted(log.damaged, "damaged line")));
     }
     Ok(log)
 }

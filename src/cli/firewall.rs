@@ -28,19 +28,19 @@ Examples:
 pub(super) struct Args {
     /// The result; `-` is standard input
     file: PathBuf,
-    /// Tokens of what stands for a large result, at most [default: 300]
+    /// Maximum tokens to show for a large result [default: 300]
     #[arg(long, value_name = "N")]
     tokens: Option<NonZeroUsize>,
-    /// What tokens are counted with: cl100k_base, o200k_base or chars/4
+    /// How tokens are counted: cl100k_base, o200k_base or chars/4
     #[arg(long, default_value_t, value_name = "NAME")]
     estimator: Estimator,
     /// Count the tokens of the whole result, too (shown as JSON)
     #[arg(long)]
     original_tokens: bool,
-    /// Take secrets out of the result first
+    /// Remove secrets from the result first
     #[arg(long)]
     redact: bool,
-    /// Form of the output: the text alone, or the envelope
+    /// Output format: the text alone, or the envelope
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

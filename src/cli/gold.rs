@@ -48,7 +48,7 @@ pub(super) enum Command {
 /// Where the collections are.
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// The folder that holds a folder per collection
+    /// The folder with one subfolder per collection
     #[arg(long, default_value = "gold", value_name = "DIR")]
     gold: PathBuf,
 }
@@ -60,7 +60,7 @@ pub(super) struct ListArgs {
     /// Where the collections are.
     #[command(flatten)]
     place: Place,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -80,7 +80,7 @@ pub(super) struct AuditArgs {
     /// Where the collections are.
     #[command(flatten)]
     place: Place,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -88,7 +88,7 @@ pub(super) struct AuditArgs {
 /// The arguments of `gold seal`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  contextweaver gold seal workbench\n\nRun it after a meant change of the catalog or \
+    after_help = "Example:\n  contextweaver gold seal workbench\n\nRun it after an intended change to the catalog or \
                         the queries. The prose in collection.toml is kept."
 )]
 pub(super) struct SealArgs {
@@ -98,7 +98,7 @@ pub(super) struct SealArgs {
     /// Where the collections are.
     #[command(flatten)]
     place: Place,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -129,7 +129,7 @@ pub(super) struct GrowArgs {
     /// Where the collections are.
     #[command(flatten)]
     place: Place,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -12,12 +12,12 @@ use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
 
-/// Say what the next agent must know of a session, within a budget
+/// Write what the next agent needs to know about a session, within a budget
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The goal, rules, the open plan, decisions, what failed, what was found and what is remembered, each taken from an event or a \
-fact. Sensitive events are withheld. An advisor gets the question first, what was tried and failed, constraints and what is \
-still open, and behind each statement the event or fact that it is taken from.
+fact. Sensitive events are withheld. An advisor gets the question first, what was tried and failed, constraints and \
+what is still open, with the event or fact that each statement is taken from.
 
 Examples:
   contextweaver handoff --session chat.session --budget 600
@@ -27,10 +27,10 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     source: SessionSource,
-    /// Tokens of the text at most
+    /// Maximum tokens of the text
     #[arg(long, value_name = "N", default_value_t = 1000)]
     budget: usize,
-    /// Who reads it
+    /// Who it is for
     #[arg(long = "for", value_enum, value_name = "READER", default_value_t)]
     reader: Reader,
     /// What the next agent is about to do, or what the advisor is asked [default: what the user asked for first and last]
@@ -39,18 +39,18 @@ pub(super) struct Args {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write a session that the next agent goes on from, with the contents that are named; an SQLite store if it ends in
-    /// `.sqlite` or `.db`
+    /// Write a session for the next agent to continue from, with the contents that are named; an SQLite store if it ends
+    /// in `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Reader {
-    /// The agent that goes on with the work
+    /// The agent that continues the work
     #[default]
     Agent,
     /// A model that is asked for advice

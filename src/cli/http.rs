@@ -16,7 +16,7 @@ pub(super) struct HttpArgs {
     /// A file with the bearer token that clients must present
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A host name that clients may name it by, or `*`; repeatable
+    /// A host name that clients may reach it by, or `*`; repeatable
     #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
     allowed_hosts: Vec<HostRule>,
     /// An origin whose pages may use it, or `*`; repeatable

@@ -13,7 +13,7 @@ use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with};
 
-/// Read a conversation of any known format into a session file
+/// Read a conversation in any known format into a session file
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs, messages of LangChain and Pydantic AI.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Tokens that stand for a large result at most [default: the configuration's]
+    /// Maximum tokens to show for a large result [default: the configuration's]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
     /// Characters above which a result is large [default: the configuration's]

@@ -25,16 +25,16 @@ const GATEWAY: &str = "gateway.yaml";
 const PURPOSES: [(&str, &str); 6] = [
     (GATEWAY, "the servers of your clients, for a gateway in front of them"),
     ("catalog.json", "the definitions of your tools, as they were read"),
-    ("queries.jsonl", "a request for each tool, to be made what your users would say"),
+    ("queries.jsonl", "a query for each tool, to reword as your users would say it"),
     ("README.md", "how to measure with these files, and in CI"),
-    ("gate.schema.json", "what editors complete gate.toml by"),
+    ("gate.schema.json", "what editors use to complete gate.toml"),
     ("gate.toml", "what must hold: the least recall, the most tokens"),
 ];
 
 /// Write the files for what you have: MCP clients, a list of tools, an OpenAPI document
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without flags it asks, on a terminal. All files go into a new folder; nothing else is changed, and
+Without flags, it asks questions on a terminal. All files go into a new folder; nothing else is changed, and
 nothing is left behind when something fails. Then the first command is run: for clients `mcp doctor`,
 which starts their servers; for tools `catalog inspect`.
 
@@ -51,7 +51,7 @@ pub(super) struct Args {
     /// Take the servers of the MCP clients on this machine, as `mcp import` finds them
     #[arg(long)]
     clients: bool,
-    /// Take the servers of this file of a client; may be repeated
+    /// Take the servers from this client's file; may be repeated
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
     /// Take the tools of this file or folder, in any form that `catalog inspect` reads, or of the FastMCP server in this
@@ -61,7 +61,7 @@ pub(super) struct Args {
     /// Take the operations of this OpenAPI document
     #[arg(long, value_name = "FILE")]
     openapi: Option<PathBuf>,
-    /// Write the files, and run nothing
+    /// Write the files without running anything
     #[arg(long)]
     no_run: bool,
 }
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     } else if io::stdin().is_terminal() {
         asked(&import::servers(&[], home.as_deref(), &here)?, &mut io::stdin().lock(), out)?
     } else {
-        bail!("say what you have: --clients, --tools PATH or --openapi FILE; on a terminal it asks");
+        bail!("say what you have: --clients, --tools PATH or --openapi FILE; or run it on a terminal, where it asks");
     };
     let files = files(&args.folder, &wishes)?;
     write_all(&args.folder, &files)?;
@@ -104,7 +104,7 @@ fn refuse_taken(folder: &Path) -> Result<()> {
         Err(_) => folder.symlink_metadata().is_ok(),
     };
     if is_taken {
-        bail!("{}: it exists, and nothing is overwritten; name another folder, or remove it", folder.display());
+        bail!("{}: it already exists, and nothing is overwritten; name another folder, or remove it", folder.display());
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn asked(found: &Conversion, input: &mut dyn BufRead, out: &mut dyn Write) -> Re
         }
     };
     if wishes.servers.is_none() && wishes.tools.is_none() {
-        bail!("there is nothing to begin with; `contextweaver demo` shows what it does on built-in data");
+        bail!("there is nothing to start with; `contextweaver demo` shows what it does on built-in data");
     }
     Ok(wishes)
 }
@@ -181,7 +181,7 @@ fn files(folder: &Path, wishes: &Wishes) -> Result<Vec<(&'static str, Vec<u8>)>>
                 servers.skipped.iter().map(|skipped| format!("{} ({})", skipped.name, skipped.reason)).collect();
             bail!("no server can be imported: {}; nothing was written", reasons.join(", "));
         }
-        let text = servers.to_text(Path::new(GATEWAY)).context("the servers make no configuration")?;
+        let text = servers.to_text(Path::new(GATEWAY)).context("the servers do not make a valid configuration")?;
         files.push((GATEWAY, text.into_bytes()));
     }
     match &wishes.tools {
@@ -203,14 +203,14 @@ fn inspected(server: &Path) -> Result<tempfile::NamedTempFile> {
     let place = server.display();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => anyhow!(
-            "{place}: `fastmcp inspect` reads the tools of a Python file, and there is no `fastmcp` on the PATH; install it where \
-             the server runs (pip install fastmcp), or name a list of tools"
+            "{place}: the tools of a Python file are read with `fastmcp inspect`, but there is no `fastmcp` on the PATH; \
+             install it where the server runs (pip install fastmcp), or name a list of tools"
         ),
         _ => anyhow!("{place}: `fastmcp` cannot be started: {error}"),
     })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
         bail!("{place}: `fastmcp inspect` failed: {}", last.trim());
     }
     Ok(said)
@@ -337,9 +337,9 @@ mod tests {
         insta::assert_snapshot!(shown, @r#"
         @/new:
           catalog.json      the definitions of your tools, as they were read
-          queries.jsonl     a request for each tool, to be made what your users would say
+          queries.jsonl     a query for each tool, to reword as your users would say it
           README.md         how to measure with these files, and in CI
-          gate.schema.json  what editors complete gate.toml by
+          gate.schema.json  what editors use to complete gate.toml
           gate.toml         what must hold: the least recall, the most tokens
 
         $ contextweaver catalog inspect @/new/catalog.json --top 3
@@ -382,9 +382,9 @@ mod tests {
         @/new:
           gateway.yaml      the servers of your clients, for a gateway in front of them
           catalog.json      the definitions of your tools, as they were read
-          queries.jsonl     a request for each tool, to be made what your users would say
+          queries.jsonl     a query for each tool, to reword as your users would say it
           README.md         how to measure with these files, and in CI
-          gate.schema.json  what editors complete gate.toml by
+          gate.schema.json  what editors use to complete gate.toml
           gate.toml         what must hold: the least recall, the most tokens
 
         forge (unknown client, @/mcp.json)

@@ -8,19 +8,19 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::files::Files;
-use super::session::{PromptArgs, SessionSource, context_config, is_database, load};
+use super::session::{PromptArgs, SessionSource, context_config, load};
 use super::{Outcome, counted, note, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
 use contextweaver_context::store::{
-    ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, Verification, redact, verify_session,
+    ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, SqliteStore, Verification, redact, verify_session,
 };
 use contextweaver_context::{ContextConfig, ContextPack};
 use contextweaver_core::files::replace_file;
 use contextweaver_core::text::Estimator;
 
-/// Look into a session: events, artifacts, facts, prompts
+/// Inspect a session: events, artifacts, facts, prompts
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,25 +28,26 @@ Examples:
   contextweaver inspect --session chat.session --html prompt.html --phase answer --query \"what went wrong\"
   contextweaver inspect --session chat.session --verify
 
-With --verify nothing is shown but what is wrong, each with its line. Exit codes then: 0 the session is whole, 1 it is not.")]
+With --verify, only problems are shown, each with its line. Exit codes are then: 0 the session is whole, 1 it is not.")]
 pub(super) struct Args {
     #[command(flatten)]
     source: SessionSource,
     #[command(flatten)]
     prompt: PromptArgs,
-    /// The prompts as well, and not only their sizes
+    /// Show the prompts too, not only their sizes
     #[arg(long)]
     prompts: bool,
     /// Check the session instead: lines, ids, parents, artifacts with their hashes, and a prompt for each phase
     #[arg(long, conflicts_with = "prompts")]
     verify: bool,
-    /// Also write the prompt of a phase as a page: what it holds, what it leaves out and why, and the tokens of each part
+    /// Also write the prompt of a phase as an HTML page: what it holds, what it leaves out and why, and the tokens of
+    /// each part
     #[arg(long, value_name = "FILE", conflicts_with = "verify")]
     html: Option<PathBuf>,
     /// The phase of that page: route, call, interpret or answer
     #[arg(long, value_name = "PHASE", default_value = "answer", requires = "html")]
     phase: Phase,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Form,
 }
@@ -159,7 +160,7 @@ struct Verified {
 /// Checks the session file, or what an SQLite store holds, and then compiles it for every phase.
 fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Outcome> {
     let path = &args.source.session;
-    let (mut found, session) = match is_database(path) {
+    let (mut found, session) = match SqliteStore::is_database(path) {
         true => of_store(path),
         false => verify_session(&std::fs::read(path).with_context(|| path.display().to_string())?),
     };

@@ -55,15 +55,15 @@ pub(super) enum Command {
     Approvals(approvals::Args),
     /// Tell a running gateway to read its configuration again
     Reload(reload::Args),
-    /// Ask a running gateway whether it is ready, and how each server is
+    /// Ask a running gateway whether it is ready, and how each server is doing
     #[command(visible_alias = "status")]
     Health(health::Args),
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
-    /// Say what a gateway did: tokens spared, success, durations, errors
+    /// Show what a gateway did: tokens saved, success, durations, errors
     #[command(visible_alias = "stats")]
     Events(events::Args),
-    /// Collect what somebody needs to help, without secrets: one archive
+    /// Collect what others need to help you, without secrets, in one archive
     IncidentPack(incident_pack::Args),
 }
 
@@ -115,7 +115,7 @@ pub(super) fn block_on_runtime<T>(
 /// Refuses to overwrite an existing file unless `force` is set.
 pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
     if !force && path.exists() {
-        bail!("{} exists; name another file, or overwrite it with --force", path.display());
+        bail!("{} already exists; name another file, or overwrite it with --force", path.display());
     }
     Ok(())
 }

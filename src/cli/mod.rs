@@ -12,6 +12,7 @@ use clap::{ArgMatches, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use contextweaver_bench::report::number::count;
 use contextweaver_core::catalog::CatalogError;
+use contextweaver_core::text::causes;
 
 mod bench;
 mod budget_check;
@@ -98,27 +99,27 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show what it does, on built-in data and in seconds
+    /// Show what contextweaver does, in seconds, on built-in data
     Demo(demo::Args),
     /// Write the files for what you have: MCP clients, a list of tools, an OpenAPI document
     Init(init::Args),
     /// Rank the tools of a catalog for a query
     Route(Box<route::Args>),
-    /// Read a conversation of any known format into a session file
+    /// Read a conversation in any known format into a session file
     Ingest(ingest::Args),
     /// Write a conversation in the format of a provider or another program
     Export(export::Args),
     /// Print the prompt that a session gives for a phase
     Replay(replay::Args),
-    /// Say what the next agent must know of a session, within a budget
+    /// Write what the next agent needs to know about a session, within a budget
     Handoff(handoff::Args),
-    /// Make one memory of several sessions: facts and episodes, with who said so
+    /// Consolidate several sessions into one memory: facts and episodes, with their sources
     Consolidate(consolidate::Args),
-    /// Say what a prompt holds, what it leaves out, and why
+    /// Show what a prompt holds, what it leaves out, and why
     Stats(stats::Args),
-    /// Look into a session: events, artifacts, facts, prompts
+    /// Inspect a session: events, artifacts, facts, prompts
     Inspect(inspect::Args),
-    /// Show a part of an artifact of a session
+    /// Show part of an artifact of a session
     View(view::Args),
     /// Check the prompts of a session against bounds, for CI
     BudgetCheck(budget_check::Args),
@@ -127,10 +128,10 @@ enum Command {
     Bench(Box<bench::Command>),
     /// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
     Serve(Box<serve::Args>),
-    /// Look into catalogs (contents, problems, differences) and convert them
+    /// Inspect catalogs (contents, problems, differences) and convert them
     #[command(subcommand)]
     Catalog(catalog::Command),
-    /// Look after the test collections
+    /// Manage the test collections
     #[command(subcommand)]
     Gold(gold::Command),
     /// Serve MCP servers through one bounded surface
@@ -146,13 +147,13 @@ enum Command {
     Models(models::Command),
     /// Show what a prompt would get in place of a result
     Firewall(firewall::Args),
-    /// Show the choice graph that a catalog is browsed by
+    /// Show the choice graph for browsing a catalog
     PrintTree(print_tree::Args),
     /// Print the JSON Schema of a kind of file, for editors and checks
     Schema(schema::Args),
     /// Check that this installation works, without a network
     Verify(verify::Args),
-    /// Print what completes command lines in a shell, or the manual pages
+    /// Print a completion script for a shell, or write the manual pages
     Completions(completions::Args),
 }
 
@@ -247,16 +248,9 @@ pub(crate) fn report(error: &anyhow::Error, arguments: impl IntoIterator<Item = 
     };
 }
 
-/// An error and its causes on one line each, without repeating what a cause already said.
+/// An error and its causes on one line each.
 fn chain(error: &anyhow::Error) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for cause in error.chain() {
-        let text = cause.to_string();
-        if !lines.iter().any(|line| line.contains(&text)) {
-            lines.push(text);
-        }
-    }
-    lines.join("\n  caused by: ")
+    causes(error.as_ref()).join("\n  caused by: ")
 }
 
 /// Writes what a command found as indented JSON, in the one form of all commands: an object that begins with

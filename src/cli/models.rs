@@ -15,14 +15,14 @@ use contextweaver_routing::semantic::model::place;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  contextweaver models show")]
 pub(super) enum Command {
-    /// Say what the encoder is called, and where the vectors of tools are kept
+    /// Show what the encoder is called, and where the vectors of tools are kept
     #[command(after_help = "Example:\n  contextweaver models show --format json")]
     Show(ShowArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -37,7 +37,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 pub(super) fn with_model(router: Router) -> Result<Router> {
     let (router, failed) = place::attach(router, place::encoder()?);
     if let Some(error) = failed {
-        note(&format!("the vectors of the tools are made again next time: {error}"));
+        note(&format!("the vectors of the tools have to be computed again next time: {error}"));
     }
     Ok(router)
 }

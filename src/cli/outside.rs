@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use reqwest::{Client, Url, redirect};
 
-use super::session::is_database;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
+use contextweaver_context::store::SqliteStore;
 
 /// Sends JSON to an address and reads what comes back.
 struct Poster {
@@ -42,7 +42,7 @@ impl Poster {
     async fn ask(&self, body: String) -> Result<Vec<u8>, String> {
         let told = |error: reqwest::Error| match (error.is_timeout(), error.status()) {
             (true, _) => "no answer in time".to_owned(),
-            (_, Some(status)) => format!("the server answers {status}"),
+            (_, Some(status)) => format!("the server answered {status}"),
             _ => format!("not reached: {}", super::download::root(&error)),
         };
         let mut request = self.client.post(self.address.clone()).header("content-type", "application/json").body(body);
@@ -51,7 +51,7 @@ impl Poster {
         }
         let mut response = request.send().await.map_err(told)?;
         if !response.status().is_success() {
-            return Err(format!("the server answers {}", response.status()));
+            return Err(format!("the server answered {}", response.status()));
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(told)? {
@@ -93,7 +93,7 @@ pub(super) fn memory(argument: &str) -> Result<Box<dyn MemorySource>> {
 
 /// The memory in a file of this machine.
 pub(super) fn local_memory(path: &Path) -> Result<Box<dyn MemorySource>> {
-    Ok(match is_database(path) {
+    Ok(match SqliteStore::is_database(path) {
         true => Box::new(SqliteMemories::open(path)?),
         false => Box::new(LocalMemories::load(path)?),
     })
@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(found("/v1/memories/search/?user_id=ada"), "mem0:m1=old;");
         assert!(found("/rubbish").starts_with("memory `mem0`: the answer is not JSON: "), "{}", found("/rubbish"));
         assert_eq!(found("/large"), "memory `mem0`: the answer has more than 1048576 bytes");
-        assert_eq!(found("/refused"), "memory `mem0`: the server answers 401 Unauthorized");
-        assert_eq!(found("/moved"), "memory `mem0`: the server answers 302 Found");
+        assert_eq!(found("/refused"), "memory `mem0`: the server answered 401 Unauthorized");
+        assert_eq!(found("/moved"), "memory `mem0`: the server answered 302 Found");
         assert_eq!(found("/silent"), "memory `mem0`: no answer in time");
     }
 }

@@ -8,7 +8,7 @@ use contextweaver_core::text::Price;
 /// What tokens cost
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct PriceArgs {
-    /// The price of a million tokens that your model reads, in dollars, to say what it costs too
+    /// The price of a million tokens that your model reads, in dollars, to show costs too
     #[arg(long, value_name = "PER_MILLION")]
     price: Option<f64>,
 }
@@ -31,7 +31,7 @@ pub(super) fn checked(price: Price) -> Result<Price> {
     match price.problem() {
         None => Ok(price),
         Some(_) => {
-            bail!("--price: {} is not a price; give a number that is not negative", price.per_million_tokens)
+            bail!("--price: {} is not a price; give a number, 0 or more", price.per_million_tokens)
         }
     }
 }

@@ -10,7 +10,7 @@ use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, counted, print_json};
 use contextweaver_routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
 
-/// Show the choice graph that a catalog is browsed by
+/// Show the choice graph for browsing a catalog
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contextweaver print-tree --catalog servers/ --depth 2\n  contextweaver print-tree --graph servers.cwx"
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Catalog file, or a folder with one file per server; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present = "graph")]
     catalog: Vec<PathBuf>,
-    /// Leave out what is broken, say what that was, and go on with the rest
+    /// Leave out what is malformed, report it, and continue with the rest
     #[arg(long)]
     lenient: bool,
     /// The graph of a file written by `contextweaver build`, instead of a catalog
@@ -28,10 +28,10 @@ pub(super) struct Args {
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Levels shown
+    /// Number of levels to show
     #[arg(long, value_name = "N", default_value_t = 3)]
     depth: usize,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

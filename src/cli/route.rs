@@ -35,7 +35,7 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,
-    /// What should be done, in your own words
+    /// What you want done, in your own words
     #[arg(required_unless_present_any = ["path", "query_option"], conflicts_with = "path")]
     query: Option<String>,
     /// The same as the argument, for scripts
@@ -50,10 +50,10 @@ pub(super) struct Args {
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Tools returned [default: the configuration's]
+    /// Number of tools to return [default: the configuration's]
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "path")]
     top_k: Option<NonZeroUsize>,
-    /// Say what each score is made of
+    /// Show what each score is made of
     #[arg(long, conflicts_with = "path")]
     explain: bool,
     /// Print a schema that lets a model choose among the tools, instead of the cards
@@ -68,10 +68,11 @@ pub(super) struct Args {
         conflicts_with_all = ["path", "schema", "explain"]
     )]
     tools_as: Option<ToolFormat>,
-    /// Print a routing decision of this time around the choice cards of `--as weaver-spec`, e.g. 2026-11-27T10:00:00Z
+    /// Print a routing decision with this timestamp around the choice cards of `--as weaver-spec`, e.g.
+    /// 2026-11-27T10:00:00Z
     #[arg(long, value_name = "TIME", requires = "tools_as")]
     decided_at: Option<String>,
-    /// Write here under which name each of these tools is called, with the id behind it (JSON)
+    /// Write the name that each of these tools is called by, with its id, to this file (JSON)
     #[arg(long, value_name = "FILE", requires = "tools_as")]
     names: Option<PathBuf>,
     /// Only tools of this namespace; may be repeated
@@ -104,13 +105,13 @@ pub(super) struct Args {
     /// Lift the tools that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     feedback: Option<PathBuf>,
-    /// Rank by the sentence encoder too: the best quality, at milliseconds a query
+    /// Also rank by the sentence encoder: the best quality, at milliseconds per query
     #[arg(long, conflicts_with = "path")]
     model: bool,
-    /// Also write the decision as a page: the tools, what each score is made of, and what stood behind them
+    /// Also write the decision as an HTML page: the tools, what each score is made of, and the runners-up
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     html: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -225,7 +226,7 @@ fn print_tools(
     let found: Vec<&SelectableItem> = route.choices.iter().filter_map(|choice| catalog.get(choice.card.id())).collect();
     let tools = found.iter().filter(|item| item.kind.is_callable()).count();
     if tools < found.len() {
-        note(&format!("{} of what was found are resources or prompts, and no tools", found.len() - tools));
+        note(&format!("{} of those found are resources or prompts, not tools", found.len() - tools));
     }
     if route.no_tool_fits {
         note(&format!("nothing fits well (confidence {}); these are the nearest", short_share(route.confidence)));

@@ -70,7 +70,7 @@ Editors complete a file that names its schema in the first line:
 pub(super) struct Args {
     /// The kind of file; without it, the kinds are listed
     name: Option<String>,
-    /// Form of the list
+    /// Output format
     #[arg(long, value_enum, default_value_t, conflicts_with = "name")]
     format: Format,
 }
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (Some(name), _) => {
             let found = SCHEMAS.iter().find(|schema| schema.name == name);
             let names = || SCHEMAS.iter().map(|schema| schema.name).collect::<Vec<_>>().join(", ");
-            let found = found.ok_or_else(|| anyhow!("no schema `{name}`; there are {}", names()))?;
+            let found = found.ok_or_else(|| anyhow!("unknown schema `{name}`; use one of {}", names()))?;
             write!(out, "{}", found.text)?;
         }
         (None, Format::Json) => print_json(out, "schema", &SCHEMAS)?,

@@ -20,17 +20,17 @@ use contextweaver_routing::{Router, RoutingConfig};
 /// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("listen", |flag| flag.help(listen_help(listen()))), after_help = "\
-GET /openapi.json says what there is; docs/http.md has examples. Answers are what the commands print with --format json.
+GET /openapi.json describes the API; docs/http.md has examples. Answers are what the commands print with --format json.
 
 Examples:
   contextweaver serve --catalog servers/
   contextweaver serve --listen 127.0.0.1:0
   contextweaver serve --catalog servers/ --listen 0.0.0.0:8100 --token-file token --allowed-host tools.example")]
 pub(super) struct Args {
-    /// Catalog file or folder for requests that bring no catalog; may be repeated
+    /// Catalog file or folder for requests without a catalog of their own; may be repeated
     #[arg(long, value_name = "PATH")]
     catalog: Vec<PathBuf>,
-    /// Leave out what is broken in the catalog, say what that was, and go on with the rest
+    /// Leave out what is malformed in the catalog, report it, and continue with the rest
     #[arg(long, requires = "catalog")]
     lenient: bool,
     /// Routing configuration (TOML) [default: built in]
@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     context_config: Option<PathBuf>,
-    /// Rank by the sentence encoder too
+    /// Also rank by the sentence encoder
     #[arg(long)]
     model: bool,
     /// Lift the tools of the catalog that similar queries led to, as this log of `contextweaver feedback` says
@@ -48,11 +48,11 @@ pub(super) struct Args {
     /// Memory that requests may search: memory file, session, facts, SQLite store, or address of a Mem0
     #[arg(long, value_name = "SOURCE")]
     memory: Option<String>,
-    /// Bytes of a request, at most
+    /// Maximum bytes of a request
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     body_limit: usize,
-    /// Send a span of each question, and metrics, to the collector of OpenTelemetry that this file names: the section `otlp` of a
-    /// gateway's configuration
+    /// Send a span for each request, and metrics, to the OpenTelemetry collector that this file names, as in the
+    /// section `otlp` of a gateway's configuration
     #[arg(long, value_name = "FILE")]
     otlp: Option<PathBuf>,
     #[command(flatten)]

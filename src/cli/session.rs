@@ -1,6 +1,5 @@
 //! The arguments that the commands on sessions share: a session file, and what a prompt is compiled for.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
@@ -9,7 +8,7 @@ use clap::Args;
 use super::outside;
 use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall};
-use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, StoreError, Stores};
+use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, SqliteStore, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ContextConfigError, ContextPack, Firewall, Memory, Request, compile};
 
@@ -29,11 +28,11 @@ impl SessionSource {
 
 /// The session in a session file or in an SQLite store.
 pub(super) fn load(path: &Path) -> Result<Session> {
-    match is_database(path) {
+    match SqliteStore::is_database(path) {
         true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
         false => Session::load(path).map_err(|error| match error {
             SessionError::Foreign { .. } => anyhow!(
-                "{error}; a conversation becomes one by `contextweaver ingest --events {} --out NAME.session`",
+                "{error}; to make one of a conversation, run `contextweaver ingest --events {} --out NAME.session`",
                 path.display()
             ),
             error => error.into(),
@@ -75,23 +74,13 @@ fn is_empty(stores: &Stores) -> Result<bool, StoreError> {
     Ok(stores.events.is_empty()? && artifacts.is_empty() && facts.is_empty() && stores.episodes.latest(1)?.is_empty())
 }
 
-/// Whether a file is an SQLite database.
-pub(super) fn is_database(path: &Path) -> bool {
-    let mut start = [0; DATABASE.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == *DATABASE
-}
-
-/// What every SQLite file begins with.
-const DATABASE: &[u8; 16] = b"SQLite format 3\0";
-
 /// What a prompt is compiled for
 #[derive(Debug, Args)]
 pub(super) struct PromptArgs {
     /// What the events are compared with: what is asked or being done
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) query: String,
-    /// Tokens of the prompt at most [default: the phase's of the configuration]
+    /// Maximum tokens of the prompt [default: the configuration's for the phase]
     #[arg(long, value_name = "N")]
     pub(super) budget: Option<usize>,
     /// Context configuration (TOML) [default: built in]
@@ -100,7 +89,7 @@ pub(super) struct PromptArgs {
     /// Memory to search for what the query asks: memory file, session, facts, SQLite store, or address of a Mem0
     #[arg(long, value_name = "SOURCE")]
     pub(super) memory: Option<String>,
-    /// Tokens of what the memory gives at most
+    /// Maximum tokens to take from the memory
     #[arg(long, value_name = "N", default_value_t = RecallBounds::default().tokens, requires = "memory")]
     pub(super) memory_tokens: usize,
 }

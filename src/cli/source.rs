@@ -20,7 +20,7 @@ pub(super) struct CatalogSource {
     /// Catalog file, or a folder with one file per server; may be repeated
     #[arg(long, value_name = "PATH", required = true)]
     pub(super) catalog: Vec<PathBuf>,
-    /// Leave out what is broken, say what that was, and go on with the rest
+    /// Leave out what is malformed, report it, and continue with the rest
     #[arg(long)]
     pub(super) lenient: bool,
 }

@@ -11,7 +11,7 @@ use super::{Format, Outcome, print_json};
 use contextweaver_context::BuildStats;
 use contextweaver_context::event::Phase;
 
-/// Say what a prompt holds, what it leaves out, and why
+/// Show what a prompt holds, what it leaves out, and why
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contextweaver stats --session chat.session --phase answer --budget 2000\n  contextweaver stats --session chat.session --price 3"
@@ -26,7 +26,7 @@ pub(super) struct Args {
     prompt: PromptArgs,
     #[command(flatten)]
     price: PriceArgs,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

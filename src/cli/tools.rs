@@ -38,7 +38,7 @@ pub(super) fn of_request(text: &str) -> Result<ToolFormat, String> {
     let formats = || ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
     formats().find(|format| format.key() == text).ok_or_else(|| {
         let keys: Vec<&str> = formats().map(ToolFormat::key).collect();
-        format!("there are {}", keys.join(", "))
+        format!("use one of {}", keys.join(", "))
     })
 }
 

@@ -40,7 +40,7 @@ Examples:
   contextweaver verify
   contextweaver verify --format json")]
 pub(super) struct Args {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

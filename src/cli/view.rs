@@ -11,7 +11,7 @@ use contextweaver_context::store::{ArtifactStore, Session, StoreError};
 use contextweaver_context::view::{Bounds, Cursor, view};
 use contextweaver_core::text::Estimator;
 
-/// Show a part of an artifact of a session
+/// Show part of an artifact of a session
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Selectors: head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10, or the JSON form.\n\nExample:\n  contextweaver view --session chat.session artifact:result:call:3 lines:0..20"
@@ -21,16 +21,16 @@ pub(super) struct Args {
     source: SessionSource,
     /// The artifact; `contextweaver inspect` lists them
     handle: String,
-    /// Which part of it
+    /// Which part to show
     #[arg(allow_hyphen_values = true)]
     selector: Selector,
-    /// Go on where the last answer ended
+    /// Continue where the last answer ended
     #[arg(long, value_name = "CURSOR", default_value_t)]
     cursor: Cursor,
-    /// Bytes shown at most
+    /// Maximum bytes to show
     #[arg(long, value_name = "N", default_value_t = 8000)]
     max_bytes: usize,
-    /// Tokens shown at most
+    /// Maximum tokens to show
     #[arg(long, value_name = "N", default_value_t = 2000)]
     max_tokens: usize,
 }
@@ -64,6 +64,8 @@ fn no_artifact(session: &Session, handle: &Handle) -> Error {
     let more = if known.len() > NAMED { ", …; `contextweaver inspect` lists them all" } else { "" };
     match known.is_empty() {
         true => anyhow!("no artifact `{handle}`; the session has none"),
-        false => anyhow!("no artifact `{handle}`; there are {}{more}", known[..known.len().min(NAMED)].join(", ")),
+        false => {
+            anyhow!("no artifact `{handle}`; the session has {}{more}", known[..known.len().min(NAMED)].join(", "))
+        }
     }
 }

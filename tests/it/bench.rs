@@ -100,7 +100,7 @@ fn a_changed_weight_is_drift_and_is_named() {
         check.stdout
     );
     assert!(check.stdout.contains("default · household · measures."), "{}", check.stdout);
-    assert!(check.stdout.contains("if it is meant: contextweaver bench run"), "{}", check.stdout);
+    assert!(check.stdout.contains("if it is intended: contextweaver bench run"), "{}", check.stdout);
     assert!(tree(&files.path("scorecard")) == before, "a check writes nothing");
 }
 
@@ -164,7 +164,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
     named(&check.stdout);
     let all = files.run(&["bench", "check", "--all"]);
     assert_eq!(all.code, 1, "{}", all.shown());
-    assert!(all.stdout.ends_with("not everything was computed, as --all asks\n"), "{}", all.stdout);
+    assert!(all.stdout.ends_with("not everything was computed, as --all requires\n"), "{}", all.stdout);
     named(&all.stdout);
     assert_eq!(files.run(&["bench", "check", "--large"]).code, 0);
     let json = files.run(&["bench", "check", "--format", "json"]);
@@ -212,7 +212,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
     assert_eq!(files.run(&["bench", "run"]).code, 0);
     let other = files.run(&["bench", "check"]);
     assert_eq!(other.code, 1, "{}", other.shown());
-    assert!(other.stdout.contains("default · elsewhere: stale: the record is of version"), "{}", other.stdout);
+    assert!(other.stdout.contains("default · elsewhere: stale: the record is from version"), "{}", other.stdout);
     assert!(fs::read_to_string(files.path("README.md")).unwrap().contains(" ‡"));
     files.write("scenarios/engines.toml", engines);
     assert_eq!(files.run(&["bench", "run", "--public", "public"]).code, 0);

@@ -164,7 +164,7 @@ fn a_record_gives_the_same_bytes_without_the_program() {
     files.write("answers.jsonl", answers.replacen("\"asked_sha256\":\"", "\"asked_sha256\":\"0", 1));
     let other = eval(&files, &["--replay", "answers.jsonl"]);
     assert!(
-        other.code == 2 && other.stderr.contains("answers.jsonl:2: query `q1` was asked with other"),
+        other.code == 2 && other.stderr.contains("answers.jsonl:2: query `q1` was asked with different"),
         "{}",
         other.shown()
     );
@@ -194,7 +194,7 @@ fn a_program_that_hangs_or_says_too_much_is_named_and_the_engines_are_measured()
             run.stdout.split_once(&place).unwrap_or_else(|| panic!("{}", run.shown())).1.lines().next().unwrap();
         assert!(reason.contains(expected), "{name}: {reason}");
     }
-    assert!(run.stderr.contains("some programs did not choose to the end: `slow`: timed out: "), "{}", run.stderr);
+    assert!(run.stderr.contains("some programs did not finish choosing: `slow`: timed out: "), "{}", run.stderr);
     assert!(!files.path("answers.jsonl").exists(), "nothing was said");
 
     let printed = document(&files, &["--choose", "much=sh much.sh", "--record", "answers.jsonl"]);
@@ -231,7 +231,7 @@ fn what_was_answered_before_a_bad_end_is_kept() {
     // Others are kept as ever, and so is who answered everything and then did not end.
     let run =
         eval(&files, &[&["--choose", "lingers=sh lingers.sh", "--choose", "first=sh first.sh"][..], &record].concat());
-    assert!(run.code == 2 && run.stderr.contains("; every question was answered before"), "{}", run.shown());
+    assert!(run.code == 2 && run.stderr.contains("; every question had been answered"), "{}", run.shown());
     let replayed = eval(&files, &["--replay", "answers.jsonl"]);
     assert_eq!(replayed.code, 0, "{}", replayed.shown());
     assert!(run.stdout.starts_with(&replayed.stdout), "{}{}", run.stdout, replayed.stdout);
@@ -321,11 +321,11 @@ fn what_cannot_be_asked_is_refused_before_anything_is_measured() {
         (&["--choose", "first=sh other.sh"], "--choose names `first` twice; give each program a name of its own"),
         (&["--choose-env", "NO_SUCH_KEY"], "--choose-env NO_SUCH_KEY: there is no such variable here"),
         (&["--cards", "0"], "it is not a number from 1 to 100"),
-        (&["--choose-as", "pizza"], "there are openai, openai-responses, anthropic, gemini, mcp"),
-        (&["--choose-as", "weaver-spec"], "there are openai, openai-responses, anthropic, gemini, mcp"),
+        (&["--choose-as", "pizza"], "use one of openai, openai-responses, anthropic, gemini, mcp"),
+        (&["--choose-as", "weaver-spec"], "use one of openai, openai-responses, anthropic, gemini, mcp"),
         (&["--choose", "other"], "not of the form NAME=COMMAND"),
         (&["--record", "."], "--record .: it is a folder; name a file"),
-        (&["--record", "no/answers.jsonl"], "--record: the file cannot be written; name one in a folder that is there"),
+        (&["--record", "no/answers.jsonl"], "--record: the file cannot be written; name one in a folder that exists"),
         (&["--record", "queries.jsonl"], "--record queries.jsonl would write over queries.jsonl of --queries"),
         (&["--replay", "answers.jsonl"], "'--replay <FILE>'"),
     ] {

@@ -41,8 +41,8 @@ fn a_route_is_a_page() {
     <header>
     <h1>Tools for: <bdi>delete &lt;i&gt;a&lt;/i&gt; repository xyzzy</bdi></h1>
     <p class="verdict">1 chosen, confidence <strong>.897</strong>.</p>
-    <p>Words of the query that no tool has: 1.</p>
-    <nav aria-label="Sections"><a href="#chosen">Chosen</a> <a href="#behind">What stood behind</a></nav>
+    <p>Words of the query that appear in no tool: 1.</p>
+    <nav aria-label="Sections"><a href="#chosen">Chosen</a> <a href="#behind">Runners-up</a></nav>
     </header>
     <main id="main">
     <h2 id="chosen">Chosen</h2>
@@ -58,7 +58,7 @@ fn a_route_is_a_page() {
     </ul>
     </article>
     <p class="note">The parts of a score add up to it. A whole bar is the largest sum of parts.</p>
-    <h2 id="behind">What stood behind</h2>
+    <h2 id="behind">Runners-up</h2>
     <div class="scroll" role="region" aria-label="The next tools" tabindex="0">
     <table class="plain">
     <caption>The next tools</caption>
@@ -256,14 +256,14 @@ fn the_tools_found_are_the_list_of_a_request() {
     error: --decided-at is for routing decisions, which `--as weaver-spec` prints
 
     exit 2
-    error: `today` is not a moment; write it as 2026-11-27T10:00:00Z
+    error: `today` is not a timestamp; write it as 2026-11-27T10:00:00Z
     ");
     let wrong = [&["--as", "native"][..], &["--as", "openai", "--explain"], &["--names", "x.json"]];
     let wrong =
         wrong.map(|wrong| files.run(&[&["route", "--catalog", "tools.json", "an issue"][..], wrong].concat()).shown());
     insta::assert_snapshot!(wrong.join("\n"), @r"
     exit 2
-    error: invalid value 'native' for '--as <FORMAT>': there are openai, openai-responses, anthropic, gemini, mcp, weaver-spec
+    error: invalid value 'native' for '--as <FORMAT>': use one of openai, openai-responses, anthropic, gemini, mcp, weaver-spec
 
     For more information, try '--help'.
 
@@ -340,7 +340,7 @@ fn a_saved_index_answers_alike_and_a_stale_one_is_refused() {
     insta::assert_snapshot!(stale.shown(), @r"
     exit 2
     error: tools.cwx
-      caused by: stale: built from another catalog; build it again with `contextweaver build`
+      caused by: stale: built from a different catalog; build it again with `contextweaver build`
     ");
 }
 
@@ -457,13 +457,13 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: latin1.json: line 1, byte 14 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
 
     route --catalog empty.json issue
-    error: the catalog is empty: empty.json: no tool, resource or prompt is listed there
+    error: the catalog is empty: empty.json: no tools, resources or prompts are listed
 
     route --catalog twice.json issue
     error: duplicate id `mcp:a#fdad281d`: twice.json: tools[0] `a` and twice.json: tools[1] `a`; remove one, or give its server another name
 
     route --catalog folder issue
-    error: folder: the folder holds no *.json, *.yaml or *.yml file and no SKILL.md
+    error: folder: the folder has no *.json, *.yaml or *.yml file and no SKILL.md
 
     route --catalog tools.json --config config.toml issue
     error: config.toml

@@ -35,7 +35,7 @@ fn run_files_are_compared_on_their_collection() {
     insta::assert_snapshot!(worse.stdout, @r#"
     recall@5, base.tsv -> head.tsv: regressed
       −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
-      a difference of .194 would be seen four times out of five; one of .010 takes 15,054 queries more
+      a difference of .194 would be seen four times out of five; one of .010 takes 15,054 more queries
       hits in the first five: 10 lost, 0 won; p = .0020 (exact McNemar)
 
     also        base  head  difference      p      q
@@ -119,7 +119,7 @@ fn recorded_engines_are_compared_and_said_to_be_recorded() {
         (
             results.clone(),
             "minilm",
-            "it holds several engines; name one behind it, as in `FILE#best`; there are best, bm25",
+            "it has several engines; name one after the file, as in `FILE#best`; there are best, bm25",
         ),
         (format!("{results}#pizza"), "minilm", "it has no engine `pizza`; there are best, bm25"),
         (format!("{root}/scorecard/results/default.json#minilm"), "minilm", "it holds one engine; leave out `#minilm`"),
@@ -144,8 +144,8 @@ fn what_cannot_be_compared_is_refused_by_name() {
     let table: [(&[&str], &str); 7] = [
         (&["pizza", "lexical"], "pizza: neither a file, nor REVISION:FILE, nor an engine (default, lexical"),
         (&["HEAD:results.json", "lexical"], "HEAD:results.json: "),
-        (&["odd.toml", "lexical"], "odd.toml: no configuration of either engine: of the router: "),
-        (&["odd.json", "lexical"], "odd.json: its form is not known"),
+        (&["odd.toml", "lexical"], "odd.toml: not a configuration of either engine; for the router: "),
+        (&["odd.json", "lexical"], "odd.json: its format is unknown"),
         (&["log.jsonl", "log.jsonl", "--measure", "bleu"], "it has no score `bleu`; there are acc"),
         (&[own[0], own[1], own[2], own[3], "base.tsv", "lexical", "--measure", "MAP"], "no measure `MAP`"),
         (
@@ -212,7 +212,7 @@ fn one_engine_of_several_is_named_behind_the_file() {
     files.write("both.json", eval(&files, &["all=base.tsv", "some=head.tsv"]));
     files.write("one.json", eval(&files, &["some=head.tsv"]));
     files.write("other.json", eval(&files, &["all=base.tsv", "more=base.tsv"]));
-    let several = "it holds several engines; name one behind it, as in `FILE#all`; there are all, some";
+    let several = "it has several engines; name one after the file, as in `FILE#all`; there are all, some";
     let table: [(&str, &str, i32, &str); 12] = [
         ("both.json#all", "both.json#some", 1, "recall@5, both.json#all -> both.json#some: regressed\n"),
         ("both.json#some", "both.json#all", 0, "recall@5, both.json#some -> both.json#all: improved\n"),
@@ -224,7 +224,7 @@ fn one_engine_of_several_is_named_behind_the_file() {
         ("both.json", "one.json", 2, several),
         ("both.json#none", "one.json", 2, "both.json: it has no engine `none`; there are all, some"),
         ("one.json#all", "both.json", 2, "one.json: it has no engine `all`; there are some"),
-        ("both.json#", "one.json", 2, "both.json: no name stands behind `#`"),
+        ("both.json#", "one.json", 2, "both.json: there is no name after `#`"),
         ("lexical#all", "one.json", 2, "lexical: it is not a results file, so `#all` names nothing"),
     ];
     for (base, head, code, expected) in table {
@@ -249,7 +249,7 @@ fn one_engine_of_several_is_named_behind_the_file() {
     for (base, head, code, expected) in [
         ("lexical", "gate/results.json", 0, "recall@5, lexical -> gate/results.json#lexical: same\n"),
         ("default", "gate/results.json#bm25", 0, "recall@5, default -> gate/results.json#bm25: same\n"),
-        ("default", "gate/results.json", 2, "name one behind it, as in `FILE#bm25`; there are bm25, lexical"),
+        ("default", "gate/results.json", 2, "name one after the file, as in `FILE#bm25`; there are bm25, lexical"),
     ] {
         let run = compare(&files, &["--root", "gate", base, head]);
         assert_eq!(run.code, code, "{base} {head}: {}", run.shown());
@@ -309,7 +309,7 @@ fn queries_are_the_same_by_what_they_ask() {
         let baseline = files.run(&[&own[..], &["--baseline", "before.json", "--changed-inputs"]].concat());
         match expected {
             None => {
-                let message = "`before.json` and `now.json` have no query in common: a query is the same where its id";
+                let message = "`before.json` and `now.json` have no query in common: a query is the same when its id";
                 assert!(asked.code == 2 && asked.stderr.contains(message), "{what}: {}", asked.shown());
                 let message = "the baseline `x` and the queries file have no query in common";
                 assert!(baseline.code == 2 && baseline.stderr.contains(message), "{what}: {}", baseline.shown());
@@ -388,7 +388,7 @@ fn odd_files_are_refused_with_their_place() {
         (&["text.json", "whole.json"], "text.json: is it the results.json of a workspace"),
         (&["form.json", "whole.json"], "form.json: it has the form 7, and this is 1; record it again"),
         (&["two.json", "whole.json"], "query `q0` occurs twice at line"),
-        (&["bytes.json", "whole.json"], "bytes.json: its form is not known"),
+        (&["bytes.json", "whole.json"], "bytes.json: its format is unknown"),
         (&["folder", "whole.json"], "folder: it is a folder; name a file in it, such as folder/results.json"),
         (&["folder#x", "whole.json"], "folder: it is not a results file, so `#x` names nothing"),
         (&["nan.tsv", "good.tsv"], "nan.tsv: line 2: `RR` of item `q2` is NaN, which is not a number from"),
@@ -399,7 +399,7 @@ fn odd_files_are_refused_with_their_place() {
             &["good.tsv#x", "good.tsv"],
             "good.tsv: the output of ir_measures by query holds one measurement; leave out `#x`",
         ),
-        (&["#", "whole.json"], "no name stands behind `#`"),
+        (&["#", "whole.json"], "there is no name after `#`"),
     ];
     for (arguments, expected) in table {
         let refused = compare(&files, arguments);

@@ -55,17 +55,17 @@ fn an_honest_engine_keeps_every_rule() {
     ok         known      tools are ids of the catalog
     ok         once       no tool is named twice
     ok         k          at most k tools
-    not tried  scores     scores are as many as tools, and do not rise
-                          found  it gives none, and need not
+    not tried  scores     there are as many scores as tools, and scores do not rise
+                          found  it gives none, which is allowed
     not tried  us         us is at most the time that the answer took
-                          found  it gives none, and need not
+                          found  it gives none, which is allowed
     ok         empty      an empty query is answered
     ok         long       a query of 20 kB is answered
     ok         languages  other languages, emoji and quotes are answered
     ok         same       the same query gets the same answer
     ok         order      the order of the catalog changes no answer
     ok         quiet      nothing but answers on standard output
-    ok         ends       it ends with 0 at the end of its input
+    ok         ends       it exits with 0 at the end of its input
 
     15 ok, 0 wrong, 2 not tried
     "#);
@@ -159,17 +159,17 @@ fn a_mistake_is_shown_with_what_was_sent_what_came_and_what_to_do() {
                           do     name each tool by the `id` of its line in the catalog, as text
     ok         once       no tool is named twice
     ok         k          at most k tools
-    not tried  scores     scores are as many as tools, and do not rise
-                          found  it gives none, and need not
+    not tried  scores     there are as many scores as tools, and scores do not rise
+                          found  it gives none, which is allowed
     not tried  us         us is at most the time that the answer took
-                          found  it gives none, and need not
+                          found  it gives none, which is allowed
     ok         empty      an empty query is answered
     ok         long       a query of 20 kB is answered
     ok         languages  other languages, emoji and quotes are answered
     ok         same       the same query gets the same answer
     not tried  order      the order of the catalog changes no answer
     ok         quiet      nothing but answers on standard output
-    ok         ends       it ends with 0 at the end of its input
+    ok         ends       it exits with 0 at the end of its input
 
     13 ok, 1 wrong, 3 not tried
     "#);
@@ -236,7 +236,7 @@ fn a_gateway_is_told_what_there_is_instead() {
     ok         names      the texts name tools of the servers behind it
                           found  12 of 12 queries found tools by name
     ok         same       the same query gets the same tools
-    ok         ends       it ends with 0 at the end of its input
+    ok         ends       it exits with 0 at the end of its input
 
     10 ok, 0 wrong, 0 not tried
     "#);
@@ -279,7 +279,7 @@ fn a_run_file_is_told_all_its_mistakes() {
     ok         numbers    ranks are whole numbers, scores are numbers
     ok         queries    queries are named as in the queries file
     ok         tools      tools are named as in the queries file, as server:name, or by id
-    ok         once       a query has no tool twice
+    ok         once       no query lists a tool twice
     ok         answered   the file answers queries
                           found  2 of 3 queries; the others count as unanswered
     ok         length     queries have tools
@@ -329,7 +329,7 @@ fn a_run_file_is_told_all_its_mistakes() {
                           found  line 26: tool `tool_19` is not in the catalog
                           found  and 5 more
                           do     name each tool as in the catalog; in TREC forms a space is %20
-    wrong      once       a query has no tool twice
+    wrong      once       no query lists a tool twice
                           found  line 2: query `q1` has this tool twice
                           do     keep the best of the lines
     ok         answered   the file answers queries

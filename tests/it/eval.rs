@@ -140,7 +140,8 @@ fn a_program_that_gives_nothing_is_a_row_and_the_others_are_measured() {
     let run = |more: &[&str]| {
         let run = eval(&files, &[&programs[..], more].concat());
         assert_eq!(run.code, 2, "{}", run.shown());
-        assert!(run.stderr.contains("some engines gave nothing: `bad`: missing: no-such-program"), "{}", run.stderr);
+        let said = "some engines produced no results: `bad`: missing: no-such-program";
+        assert!(run.stderr.contains(said), "{}", run.stderr);
         run.stdout
     };
     let text = run(&[]);
@@ -334,7 +335,7 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     insta::assert_snapshot!(&passed.stdout[from..], @r"
 
     passed: recall@5 of lexical is .667, not below .600
-      3 queries tell it to within .500 (half its 95 % interval); other queries could turn this gate
+      3 queries tell it to within .500 (half its 95 % interval); other queries could flip this gate
     passed: all definitions take 159 tokens, not more than 5,000
     ");
     let failed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50"]);
@@ -383,14 +384,14 @@ fn a_baseline_is_compared_in_pairs() {
     insta::assert_snapshot!(&same.stdout[from..], @r"
     recall@5 against the baseline: same
       .000 [.000, .000] over 40 queries, of which 0 differ; p = 1.0000
-      with 10 % of the queries taken to change, a difference of .140 would be seen four times out of five; one of .010 takes 7,809 queries more
+      assuming that 10 % of the queries change, a difference of .140 would be seen four times out of five; one of .010 takes 7,809 more queries
     passed: lexical has not regressed against the baseline
     ");
     let least = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.95"]);
     assert!(
         least.stdout.ends_with(
             "passed: recall@5 of lexical is 1.000, not below .950\n  40 queries tell it to within .072 (at 95 %, all of \
-             them being alike); other queries could turn this gate\n"
+             them being alike); other queries could flip this gate\n"
         ),
         "{}",
         least.shown()
@@ -470,7 +471,7 @@ fn a_grown_catalog_says_which_part_of_it_was_used() {
     assert!(rows.iter().any(|row| row[..] == titles), "{small}");
     assert!(small.contains("\nbm25 is the control: flat BM25 on the same catalogs and queries\n"), "{small}");
     let core =
-        "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
+        "\nevery size contains the core of your catalog: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
     assert!(small.ends_with(core), "{small}");
     let more: Vec<String> =
         (0..53).map(|n| format!(r#"{{"name": "other_{n}", "description": "Other {n}"}}"#)).collect();

@@ -702,7 +702,7 @@ async fn a_real_client_of_either_protocol_approves_and_answers() {
         let params = CallToolRequestParams::new("tool_execute").with_arguments(arguments);
         let result = client.call_tool(params).await.unwrap();
         let text = result.content[0].as_text().unwrap().text.clone();
-        let approval = format!("Allow a call of `{id}`? the policy of this gateway wants a person to approve it");
+        let approval = format!("Allow a call to `{id}`? the policy of this gateway wants a person to approve it");
         assert_eq!(asked.recv().await.unwrap(), approval);
         match is_modern {
             true => {

@@ -77,7 +77,7 @@ fn what_a_server_lists_is_saved_and_served() {
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
 
     exit 2
-    error: the server gave no lists
+    error: the server did not return its lists
       caused by: `no-such-program` cannot be started: No such file or directory (os error 2)
 
     exit 2
@@ -113,18 +113,18 @@ fn a_configuration_is_previewed_and_examined() {
 
     served, with findings in their schemas
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
-    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers are from
+    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from
     "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
     notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
-      not in a sandbox: it may do what the user of the gateway may
+      not in a sandbox: it may do whatever the gateway's user may
     a client sees 3 tools of 794 tokens (mode gateway) instead of 2 tools of 37 tokens
       for so few tools it costs more tokens than it saves; `mode: passthrough` adds none
     error: upstreams.notes: find.all: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
       tell the server's author, or list it in `exclude_tools`
     note: upstreams.notes: find.all: its argument schema does not say "type": "object"
-      nothing to do: this mode shows another schema
+      nothing to do: this mode shows a different schema
     note: upstreams.notes: find.all: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
       the modes gateway and proxy show it under a name that all accept
     1 error, 0 warnings, 2 notes
@@ -133,7 +133,7 @@ fn a_configuration_is_previewed_and_examined() {
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
     error: none.yaml: No such file or directory (os error 2)
-      name a file that exists, or make one with `mcp import --write`
+      name a file that exists, or create one with `mcp import --write`
     1 error, 0 warnings, 0 notes
     next, when that is fixed: contextweaver mcp doctor --config none.yaml
     ");
@@ -155,6 +155,8 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     shown.push(files.run(&[&import[..], &["--write", "gateway.yaml"]].concat()).shown());
     files.write("broken.json", "{\n  // no\n  \"mcpServers\": {\"a\" 1}\n}");
     shown.push(files.run(&["mcp", "import", "broken.json"]).shown());
+    files.write("empty.json", r#"{"mcpServers": {"a": {"args": ["x"]}, "b": {"type": "sse"}}}"#);
+    shown.push(files.run(&["mcp", "import", "empty.json"]).shown());
     let shown = shown.join("\n");
     assert!(!shown.contains("hunter2"));
     insta::assert_snapshot!(shown, @r"
@@ -177,7 +179,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
         env:
           FORGE_TOKEN: ${env:FORGE_TOKEN}
           LOG: debug
-    next: contextweaver mcp import claude_desktop_config.json --apply, which can be taken back with --restore
+    next: contextweaver mcp import claude_desktop_config.json --apply, which --restore undoes
 
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
@@ -205,6 +207,11 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
 
     exit 2
     error: broken.json: expected `:` at line 3 column 22
+
+    exit 2
+    a (empty.json) is left out: it has neither `command` nor `url`
+    b (empty.json) is left out: it has no `url`
+    error: no server can be imported
     ");
 }
 
@@ -402,7 +409,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: /dev/null: sessions are read from a file on a disk, since it is read twice; save this to one
 
     exit 2
-    error: --by: a gateway that runs says sums alone; sessions and calls are in its file of events, see --events
+    error: --by: a running gateway gives only totals; sessions and calls are in its file of events, see --events
 
     exit 2
     error: invalid value '0' for '--limit <N>': number would be zero for non-zero type
@@ -451,7 +458,7 @@ fn an_audit_log_is_checked_and_filtered() {
     let head = found.lines().last().unwrap().to_owned();
     insta::assert_snapshot!(found.replace(&head, "head: …"), @r"
     exit 1
-    audit.jsonl: line 3 does not fit: it is not as it was when line 4 was written after it
+    audit.jsonl: line 3 does not fit: it has changed since line 4 was written after it
     lines before it that follow each other: 2
     head: …
     ");
@@ -542,10 +549,10 @@ fn what_waits_is_approved_as_it_was_shown() {
     exit 1
     notes · read: waits: the definition of `read` of `notes` changed (description) since it was approved
 
-    1 wait; after a look at them: contextweaver mcp pins approve notes --config gateway.json --hash HASH
+    1 waiting; once you have reviewed them: contextweaver mcp pins approve notes --config gateway.json --hash HASH
 
     exit 2
-    error: what waits is not what this hash was shown for; look at it again with `mcp pins list --pending`
+    error: what is waiting is no longer what this hash was shown for; look at it again with `mcp pins list --pending`
 
     exit 2
     error: the following required arguments were not provided:
@@ -554,7 +561,7 @@ fn what_waits_is_approved_as_it_was_shown() {
     approved notes · read
 
     exit 2
-    error: nothing waits for approval there; `mcp pins list --pending` shows what does
+    error: nothing is waiting for approval there; `mcp pins list --pending` shows what is
 
     exit 0
     nothing
@@ -676,7 +683,7 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
     files.write("live-tools.json", "{\"tools\": [{\"name\": \"a\"}]}");
     files.write("live.json", "{\"tools\": {\"b\": {\"content\": []}}}");
     let checked = files.run(&["mcp", "reload", "--pid", &child.id().to_string(), "--config", "gateway2.json"]);
-    let fault = "live.json: tools[\"b\"]: the catalog has no tool of that id or name";
+    let fault = "live.json: tools[\"b\"]: the catalog has no tool with that id or name";
     assert!(checked.code == 2 && checked.stderr.matches(fault).count() == 1, "{}", checked.shown());
 
     // A server more.
@@ -875,10 +882,10 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
       caused by: expected value at line 1 column 1
 
     exit 2
-    error: OTHER/healthz: the server answers 404 Not Found he\u{1b}[m
+    error: OTHER/healthz: the server answered 404 Not Found he\u{1b}[m
 
     exit 2
-    error: CLOSED/metrics: the gateway answers 401 Unauthorized; give its token with --token-file
+    error: CLOSED/metrics: the gateway answered 401 Unauthorized; give its token with --token-file
     "#);
     let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
     // Before the first session nothing was spared, and nothing is said of that.
@@ -936,7 +943,7 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
     ! {"error":"UPSTREAM_UNAVAILABLE","message":"the file of `answers` has no answer for it; add one under `tools`","path":"shop:buy#aa2e6dcb","retryable":false}
     9 to 5
     Praise it.
-    contextweaver: 4 calls: … nothing was spared: 9,999 tokens more than without the gateway
+    contextweaver: 4 calls: … nothing was saved: 9,999 tokens more than without the gateway
     "#);
     let browsed = told(&["mcp", "serve", "--catalog", "shop.json"]);
     assert_eq!(browsed.matches("to answer for it, name a file of `answers`").count(), 5, "{browsed}");
@@ -967,13 +974,13 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
     answered from a file: 1 of 2 tools, 1 of 1 resource, 1 of 1 prompt
     exit 2
     error: the gateway did not start
-      caused by: answers: tool.json: tools["cost"]: the catalog has no tool of that id or name
+      caused by: answers: tool.json: tools["cost"]: the catalog has no tool with that id or name
     exit 2
     error: the gateway did not start
       caused by: answers: resource.json: resources["shop://day"]: the catalog has no resource of that URI
     exit 2
     error: the gateway did not start
-      caused by: answers: kind.json: prompts["price"]: the catalog has a tool of that name; move it to `tools`
+      caused by: answers: kind.json: prompts["price"]: the catalog has a tool with that name; move it to `tools`
     exit 2
     error: the gateway did not start
       caused by: answers: member.json: tools["price"].otherwise: unknown member "is_error"; expected content, structuredContent, isError, _meta
@@ -985,12 +992,12 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
       caused by: answers: section.json: unknown member "prompt"; expected tools, resources, prompts
     exit 2
     error: the gateway did not start
-      caused by: answers: half.json: no usable JSON: EOF while parsing a value at line 6 column 89
+      caused by: answers: half.json: is not usable JSON: EOF while parsing a value at line 6 column 89
     exit 2
     error: the gateway did not start
       caused by: answers: none.json: No such file or directory (os error 2)
     exit 2
-    error: alone.yaml: answers: goes with `catalog`: servers answer for themselves; name a catalog, or leave it out
+    error: alone.yaml: answers: only works with `catalog`: servers answer for themselves; name a catalog, or remove it
     "#);
     let alone = files.run(&["mcp", "serve", "--answers", "answers.json"]);
     assert!(alone.code == 2 && alone.stderr.contains("--catalog <FILE>"), "{}", alone.shown());
@@ -1010,7 +1017,7 @@ fn the_token_of_a_console_goes_into_a_file_of_its_own_or_the_gateway_does_not_st
     insta::assert_snapshot!([run("link"), run("no/token")].join("\n"), @r"
     exit 2
     error: --console-token-file
-      caused by: link: not written: what is there is no regular file; name another file
+      caused by: link: not written: it is not a regular file; name another file
 
     exit 2
     error: --console-token-file
@@ -1147,10 +1154,10 @@ fn a_script_answers_what_waits_at_the_console() {
          thing = "lamp"
 
     exit 2
-    error: 7: no call has waited under that number; `mcp approvals list` shows what waits
+    error: 7: no call with that number has been waiting; `mcp approvals list` shows what is waiting
 
     exit 2
-    error: URL/api/approvals/1: the token is not that of this console; each start of a gateway makes and prints another
+    error: URL/api/approvals/1: the token does not belong to this console; a gateway makes and prints a new one at each start
 
     exit 2
     error: --token-file: none
@@ -1160,7 +1167,7 @@ fn a_script_answers_what_waits_at_the_console() {
     approved 1
 
     exit 2
-    error: 1: it was approved before; `mcp approvals list` shows what waits
+    error: 1: it was approved before; `mcp approvals list` shows what is waiting
 
     exit 1
     {
@@ -1189,10 +1196,10 @@ fn a_script_answers_what_waits_at_the_console() {
     }
 
     exit 2
-    error: 2: it was declined before; `mcp approvals list` shows what waits
+    error: 2: it was declined before; `mcp approvals list` shows what is waiting
 
     exit 2
-    error: no console is there; does the gateway run, with --console?
+    error: no console; is the gateway running, with --console?
       caused by: URL/api/state
       caused by: error sending request for url (URL/api/state)
 
@@ -1209,14 +1216,14 @@ fn a_script_answers_what_waits_at_the_console() {
       caused by: EOF while parsing a value at line 1 column 0
 
     exit 2
-    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: the server answers 404 Not Found <!DOCTYPE html>
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: the server answered 404 Not Found <!DOCTYPE html>
 
     exit 2
-    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: it took the answer for another
+    error: http://ELSEWHERE/api/approvals/3: this is not the console of a gateway: it understood a different answer
 
     exit 2
     error: --token-file: two
-      caused by: it has several lines; leave the token alone in it
+      caused by: it has several lines; leave only the token in it
 
     exit 2
     error: --token-file: long

@@ -34,9 +34,9 @@ fn sessions_become_a_memory_that_prompts_search() {
     good(&files.run(&["consolidate", &first, "--out", "one.json", "--as-of", "2026-11-24"]));
     good(&files.run(&["consolidate", &second, "one.json", "--out", "two.json", "--as-of", "2026-11-24"]));
     assert_eq!(fs::read(files.path("two.json")).unwrap(), memory);
-    // Without days nothing tells which one holds.
+    // Without days unclear which one holds.
     let apart = files.run(&["consolidate", "outage.session", "refund.session", "--out", "apart.json"]);
-    assert!(good(&apart).contains("conflict: region: nothing tells which one holds"), "{}", apart.shown());
+    assert!(good(&apart).contains("conflict: region: unclear which one holds"), "{}", apart.shown());
 
     files.write("chat.json", r#"[{"role": "user", "content": "Where does it run?"}]"#);
     good(&files.run(&["ingest", "--events", "chat.json", "--out", "chat.session"]));
@@ -79,7 +79,7 @@ fn hooks_of_a_configuration_work_in_place_of_ours() {
     files.write("dead.toml", "[hooks.token_counter]\ncommand = [\"/nonexistent\"]\n");
     let dead = prompt("dead.toml");
     assert_eq!(good(&dead), good(&ours));
-    assert!(dead.stderr.contains("`/nonexistent` does not start"), "{}", dead.stderr);
+    assert!(dead.stderr.contains("`/nonexistent` cannot be started"), "{}", dead.stderr);
     files.write("wrong.toml", "[hooks.redactor]\nurl = \"ftp://a\"\n");
     let wrong = prompt("wrong.toml");
     assert!(wrong.code == 2 && wrong.stderr.contains("`hooks.redactor`: `url` must begin with"), "{}", wrong.shown());

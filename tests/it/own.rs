@@ -95,8 +95,8 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
         "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json, with --accept",
         "failed: recall@5 fell from .",
         "worst query: hh-",
-        "the catalog or the queries changed; only queries that were asked alike are compared",
-        "30 queries, of which 23 % are taken to change: a difference of .",
+        "the catalog or the queries changed; only queries that were asked the same way are compared",
+        "30 queries, of which 23 % are assumed to change: a difference of .",
         "results.json differs from what is computed",
         "  default · facts.",
     ] {
@@ -187,7 +187,7 @@ fn results_that_nothing_can_be_compared_with_are_replaced_only_on_purpose() {
     assert!(
         run.stdout.contains("so results.json was not written: run `contextweaver bench run --root gate`")
             && run.stdout.ends_with("\nNot written: gate/results.json\n")
-            && run.stderr.contains("no query that is asked alike here; `--accept` replaces them"),
+            && run.stderr.contains("share no query with this workspace; `--accept` replaces them"),
         "{}",
         run.shown()
     );
@@ -297,7 +297,7 @@ fn drafts_are_proposed_and_never_measured() {
     "#);
     let known = files.run(&[&draft[..], &["--catalog", "gate/catalog.json", "--out", "drafts.jsonl"]].concat());
     assert_eq!(known.code, 0, "{}", known.shown());
-    assert!(known.stderr.contains("called, and not in the catalog: no_such_tool"), "{}", known.shown());
+    assert!(known.stderr.contains("called, but not in the catalog: no_such_tool"), "{}", known.shown());
     let again = files.run(&[&draft[..], &["--out", "drafts.jsonl"]].concat());
     assert_eq!(again.code, 2);
 }
@@ -307,8 +307,9 @@ fn a_sweep_says_that_it_looked_at_the_queries() {
     let files = workspace();
     let sweep = files.run(&["bench", "sweep", "--root", "gate"]);
     assert_eq!(sweep.code, 0, "{}", sweep.shown());
-    assert!(sweep.stdout.contains("measured on the queries that one would choose by"), "{}", sweep.shown());
-    assert!(sweep.stdout.contains(" is the last one; a better one may lie beyond\n"), "{}", sweep.shown());
+    assert!(sweep.stdout.contains("measured on the queries that you would choose by"), "{}", sweep.shown());
+    let said = " is at the edge of the grid; a better one may lie beyond it\n";
+    assert!(sweep.stdout.contains(said), "{}", sweep.shown());
     files.write("gate/queries.jsonl", "{\"id\": \"q\", \"query\": \"order a pizza\", \"relevant\": []}\n");
     let nothing = files.run(&["bench", "sweep", "--root", "gate"]);
     assert!(
@@ -389,7 +390,7 @@ fn a_change_is_shown_by_definition() {
     passed: recall@5 1.000 -> .667 (−.333, inconclusive) over 3 queries
     failed: query q4 needs home:lock_door#8e6f79c2, which is gone
     warning: query q2 finds mail:send_mail#9c81cd82 at rank 1 -> not found
-    queries compared: 3; a difference of .934 would be seen four times out of five; one of .010 takes 26,160 queries more; 1 query needs a tool that only the new catalog has, and is not compared
+    queries compared: 3; a difference of .934 would be seen four times out of five; one of .010 takes 26,160 more queries; 1 query needs a tool that only the new catalog has, and is not compared
     ");
 }
 

@@ -258,7 +258,7 @@ fn rows_that_cannot_be_run_are_refused_with_the_file() {
     let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
     let good = row("words");
     let table = [
-        (good.replace("\"words\"", "\"Words\""), "a name is made of a-z, 0-9, - and _"),
+        (good.replace("\"words\"", "\"Words\""), "a name consists of a-z, 0-9, - and _"),
         (good.replace("a script", " "), "`analysis` is empty"),
         (good.replace("folder = \"words\"", "folder = \"../words\""), "`folder` is the name of a folder"),
         (good.replace("folder = \"words\"\n", ""), "has a `folder`, or runs `{contextweaver}`"),

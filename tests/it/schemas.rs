@@ -193,7 +193,7 @@ fn what_is_printed_is_valid() {
     }
     let unknown = files.run(&["schema", "gatway"]);
     assert!(
-        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are answers, audit, "),
+        unknown.code == 2 && unknown.stderr.contains("unknown schema `gatway`; use one of answers, audit, "),
         "{}",
         unknown.shown()
     );

@@ -238,7 +238,7 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     ");
     insta::assert_snapshot!(session(&files, &["budget-check", "--max-tokens", "20", "--require", "x"]).shown(), @r"
     exit 2
-    error: it.session: no event `x` that could be required
+    error: it.session: no event `x` to require
     ");
     let mut told = vec![
         session(&files, &["stats", "--phase", "route", "--price", "3"]).shown(),
@@ -267,7 +267,7 @@ fn the_account_of_a_session_can_be_read_and_checked() {
       339 tokens, over the 20 allowed
 
     exit 2
-    error: --price: -1 is not a price; give a number that is not negative
+    error: --price: -1 is not a price; give a number, 0 or more
 
     exit 1
     {
@@ -321,7 +321,7 @@ fn a_conversation_is_no_session_and_a_session_no_conversation() {
     ];
     for arguments in asked {
         let run = files.run(arguments);
-        let told = "this is a session already; read it with --session, as in `contextweaver replay --session FILE`";
+        let told = "this is already a session; read it with --session, as in `contextweaver replay --session FILE`";
         assert!(run.code == 2 && run.stderr.contains(told), "{arguments:?}: {}", run.shown());
     }
 }
@@ -551,7 +551,7 @@ fn bad_events_are_refused_by_place() {
 
     cycle: exit 2
     error: events
-      caused by: event 1 (`a`) is its own ancestor, by way of `b`, `a`
+      caused by: event 1 (`a`) is its own ancestor, via `b`, `a`
 
     late parent: exit 2
     error: events
@@ -559,7 +559,7 @@ fn bad_events_are_refused_by_place() {
 
     duplicate ids: exit 2
     error: events
-      caused by: event 2: the id `a` is that of event 1 already; ids must be unique
+      caused by: event 2: event 1 already has the id `a`; ids must be unique
 
     unknown kind: exit 2
     error: events
@@ -571,11 +571,11 @@ fn bad_events_are_refused_by_place() {
 
     empty: exit 2
     error: events
-      caused by: the file is empty; a conversation is expected
+      caused by: the file is empty; expected a conversation
 
     no conversation: exit 2
     error: events
-      caused by: an array is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
+      caused by: an array is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
 
     truncated: exit 2
     error: events
@@ -583,7 +583,7 @@ fn bad_events_are_refused_by_place() {
 
     truncated document: exit 2
     error: events
-      caused by: not JSON, and no JSON a line: EOF while parsing a value at line 1 column 34
+      caused by: neither JSON nor JSON lines: EOF while parsing a value at line 1 column 34
 
     result that is none: exit 2
     error: events
@@ -591,19 +591,19 @@ fn bad_events_are_refused_by_place() {
 
     deep: exit 2
     error: events
-      caused by: not JSON, and no JSON a line: recursion limit exceeded at line 1 column 138
+      caused by: neither JSON nor JSON lines: recursion limit exceeded at line 1 column 138
 
     orphaned result: exit 2
     error: events
-      caused by: messages[0]: the result names the call `c`, and no call before it has this id
+      caused by: messages[0]: the result is for the call `c`, but no call before it has this id
 
     unknown items: exit 2
     error: events
-      caused by: items[0]: no item has the type `robot`, and nothing else here is known either; this is another format
+      caused by: items[0]: no item has the type `robot`, and nothing else here is known either; this is a different format
 
     unknown parts: exit 2
     error: events
-      caused by: contents[0].parts[0]: no part has a member `robot`, and nothing else here is known either; this is another format
+      caused by: contents[0].parts[0]: no part has a member `robot`, and nothing else here is known either; this is a different format
     "#);
 }
 
@@ -623,7 +623,7 @@ fn a_claim_to_be_json_that_is_false_is_said_and_loses_nothing() {
       events     1 user_turn, 1 tool_call, 1 tool_result
       artifacts  1, 10 bytes
       memory     0 facts, 0 episodes
-    note: event `result:call:1`, part 1: it claims to be application/json and is not (expected value at line 1 column 7); kept as text
+    note: event `result:call:1`, part 1: it claims to be application/json but is not (expected value at line 1 column 7); kept as text
     ");
     assert!(session(&files, &["replay"]).stdout.contains(r#"{"a": oops"#));
 }
@@ -649,21 +649,21 @@ fn a_damaged_session_is_refused_by_place() {
     error: it.session: not a session: EOF while parsing a string at line 17 column 4306
 
     exit 2
-    error: it.session: content 1 was altered: it has the hash 8477cbed5d7cfc95d7ae4155b63e0a0a8bfd54444da90f82d72676b5a5397fe8, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
+    error: it.session: content 1 was altered: it has the hash 8477cbed5d7cfc95d7ae4155b63e0a0a8bfd54444da90f82d72676b5a5397fe8, not 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
 
     exit 2
-    error: it.session: event 5: the id `u1` is that of event 2 already; ids must be unique
+    error: it.session: event 5: event 2 already has the id `u1`; ids must be unique
 
     exit 2
-    error: it.session: not a session: no member `format` says `contextweaver session`; a conversation becomes one by `contextweaver ingest --events it.session --out NAME.session`
+    error: it.session: not a session: it has no `format` `contextweaver session`; to make one of a conversation, run `contextweaver ingest --events it.session --out NAME.session`
 
     exit 2
-    error: it.session: not a session: no member `format` says `contextweaver session`; a conversation becomes one by `contextweaver ingest --events it.session --out NAME.session`
+    error: it.session: not a session: it has no `format` `contextweaver session`; to make one of a conversation, run `contextweaver ingest --events it.session --out NAME.session`
     ");
     files.write("it.session", &good);
     insta::assert_snapshot!(session(&files, &["view", "artifact:nothing", "head"]).shown(), @r"
     exit 2
-    error: no artifact `artifact:nothing`; there are artifact:result:tr1
+    error: no artifact `artifact:nothing`; the session has artifact:result:tr1
     ");
     insta::assert_snapshot!(session(&files, &["view", "result:tr1", "head"]).shown(), @r"
     exit 2
@@ -788,7 +788,7 @@ fn a_conversation_is_exported_in_every_format() {
     let unknown = files.run(&["export", "--events", "chat.json", "--to", "mcp", "--event", "c9"]);
     insta::assert_snapshot!(unknown.shown(), @r"
     exit 2
-    error: no result is called `c9`; the first are result:c1
+    error: no result has the id `c9`; the first are result:c1
     ");
 }
 
@@ -864,7 +864,7 @@ fn commands_read_the_stores_of_a_program() {
     let refused = files.run(&["replay", "--session", "other.sqlite"]);
     insta::assert_snapshot!(refused.shown(), @r"
     exit 2
-    error: other.sqlite: file is not a database; name a new file, or one that this program made
+    error: other.sqlite: file is not a database; name a new file, or one made by this program
     ");
 }
 
@@ -904,10 +904,10 @@ fn a_session_can_be_a_store() {
     error: --out it.db would write over it.db of --session; name another file
 
     exit 2
-    error: no.db: file is not a database; name a new file, or one that this program made
+    error: no.db: file is not a database; name a new file, or one made by this program
 
     exit 2
-    error: no/it.db: unable to open database file: no/it.db; its folder must be there and writable
+    error: no/it.db: unable to open database file: no/it.db; its folder must exist and be writable
     ");
     assert_eq!(std::fs::read(files.path("it.db")).unwrap(), before);
     assert_eq!(std::fs::read(files.path("no.db")).unwrap(), b"{}");
@@ -933,8 +933,8 @@ fn a_session_is_checked_whole() {
     exit 1
     broken.session:6: event 1: expected value
     broken.session:9: event 4 (`tr1`): its parent `tc9` is not in the log
-    broken.session:10: event 5: the id `u1` is that of event 2 already; ids must be unique
-    broken.session:17: content 1 was altered: it has the hash 6aec72377f74e7126462d578246cf0dff7fceb3790731a63a86071f6bb4e939f, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
+    broken.session:10: event 5: event 2 already has the id `u1`; ids must be unique
+    broken.session:17: content 1 was altered: it has the hash 6aec72377f74e7126462d578246cf0dff7fceb3790731a63a86071f6bb4e939f, not 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
     broken.session: 4 problems; 5 events, 1 artifact, 0 facts, 0 episodes
     ");
     let json: serde_json::Value = serde_json::from_str(&check(&["--format", "json"]).stdout).unwrap();
@@ -991,7 +991,7 @@ fn a_prompt_is_a_page() {
     <li><span class="name"><bdi>policy</bdi></span><span class="n">8</span><span class="bar" aria-hidden="true"><span class="c0" style="width:6.2%"></span></span></li>
     <li><span class="name"><bdi>free</bdi></span><span class="n">38</span><span class="bar" aria-hidden="true"><span class="c4" style="width:29.2%"></span></span></li>
     </ul>
-    <p class="note">A whole bar is the budget. The parts are counted one by one, the prompt as a whole.</p>
+    <p class="note">A whole bar is the budget. The parts are counted separately, the prompt as a whole.</p>
     <h2 id="in">What is in it</h2>
     <ol class="bars">
     <li><span class="name"><bdi>p1 (policy)</bdi></span><span class="n">8</span><span class="bar" aria-hidden="true"><span class="c0" style="width:15.7%"></span></span></li>
@@ -1012,9 +1012,9 @@ fn a_prompt_is_a_page() {
     </table>
     </div>
     <h2>Results that are not shown whole</h2>
-    <div class="scroll" role="region" aria-label="Results, and what stands for them" tabindex="0">
+    <div class="scroll" role="region" aria-label="Results, and what is shown in their place" tabindex="0">
     <table class="plain">
-    <caption>Results, and what stands for them</caption>
+    <caption>Results, and what is shown in their place</caption>
     <thead><tr><th scope="col">result</th><th scope="col">because</th><th scope="col" class="n">bytes</th><th scope="col" class="n">tokens shown</th></tr></thead>
     <tbody>
     <tr><th scope="row">tr1</th><td>it is large</td><td class="n">10,109</td><td class="n">287</td></tr>

@@ -17,9 +17,9 @@ use crate::json;
 
 /// Tools to route over: a checked set with unique ids, in the order of the ids. Immutable.
 ///
-/// `tools` is a list of definitions in any form that is in use (MCP, OpenAI, Anthropic, Gemini, Bedrock, LangChain,
-/// LlamaIndex, Vercel AI, weaver-spec), or a document that holds one: the answer to `tools/list`, an OpenAPI document, an
-/// agent card. Definitions that name no server of their own belong to `server`, where it is given.
+/// `tools` is a list of definitions in any common form (MCP, OpenAI, Anthropic, Gemini, Bedrock, LangChain, LlamaIndex,
+/// Vercel AI, weaver-spec), or a document that holds one: the answer to `tools/list`, an OpenAPI document, an agent
+/// card. Definitions that do not name a server belong to `server`, if it is given.
 ///
 /// Raises CatalogError for a definition that cannot be used, and for two tools with one id.
 #[pyclass(frozen, module = "contextweaver_rs")]
@@ -31,11 +31,7 @@ pub(crate) struct Catalog {
 
 /// The form of a list of tools with this name, of those that go into a request.
 pub(crate) fn format(key: &str) -> PyResult<ToolFormat> {
-    let formats = || ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
-    formats().find(|format| format.key() == key).ok_or_else(|| {
-        let keys: Vec<&str> = formats().map(ToolFormat::key).collect();
-        InputError::new_err(format!("no form `{key}`; there are {}", keys.join(", ")))
-    })
+    ToolFormat::of_request(key).map_err(|error| InputError::new_err(error.to_string()))
 }
 
 impl Catalog {
@@ -114,9 +110,9 @@ impl Catalog {
         .map_err(errors::catalog)
     }
 
-    /// Loads files and folders of files: JSON, or YAML where the name ends so. Of a folder, each file is one server.
+    /// Loads files and folders of files: JSON, or YAML by the ending of the name. Each file of a folder is one server.
     ///
-    /// With `lenient`, what is broken is left out, see `left_out`; otherwise it raises CatalogError.
+    /// With `lenient`, what is malformed is left out, see `left_out`; otherwise it raises CatalogError.
     #[staticmethod]
     #[pyo3(signature = (*paths, lenient=false))]
     fn from_path(py: Python<'_>, paths: Vec<PathBuf>, lenient: bool) -> PyResult<Self> {
@@ -156,21 +152,21 @@ impl Catalog {
         py.detach(|| catalog_sha256(&self.inner))
     }
 
-    /// The catalog as JSON text in the native form, which keeps everything that a tool is.
+    /// The catalog as JSON text in the native form, which keeps everything about a tool.
     fn to_json(&self, py: Python<'_>) -> String {
         py.detach(|| self.inner.to_native_json())
     }
 
     /// Full definitions as the list that goes into a request: `openai`, `openai-responses`, `anthropic`, `gemini` or
-    /// `mcp`; `weaver-spec` gives its choice cards. All tools, or those of `ids` in that order. Resources and prompts are left
-    /// out.
+    /// `mcp`; `weaver-spec` gives its choice cards. All tools, or those of `ids` in that order. Resources and prompts
+    /// are left out.
     #[pyo3(signature = (form, ids=None))]
     fn as_tools<'py>(&self, py: Python<'py>, form: &str, ids: Option<Vec<String>>) -> PyResult<Bound<'py, PyAny>> {
         let ids: Option<Vec<&str>> = ids.as_ref().map(|ids| ids.iter().map(String::as_str).collect());
         self.written(py, form, ids.as_deref())
     }
 
-    /// The name under which a model calls each tool in this form, with the id behind it.
+    /// The name that a model calls each tool by in this form, with its id.
     fn call_names<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyDict>> {
         let (format, names) = (format(form)?, PyDict::new(py));
         py.detach(|| self.names(format)).iter().try_for_each(|(name, id)| names.set_item(name, id))?;
@@ -240,7 +236,7 @@ impl Tool {
         &self.item().namespace
     }
 
-    /// The name of the server, where there was one.
+    /// The name of the server, if there was one.
     #[getter]
     fn server(&self) -> Option<&str> {
         self.item().server.as_deref()
@@ -252,7 +248,7 @@ impl Tool {
         self.item().kind.name()
     }
 
-    /// What it does; empty where the source said nothing.
+    /// What it does; empty if the source said nothing.
     #[getter]
     fn description(&self) -> &str {
         &self.item().description

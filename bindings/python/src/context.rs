@@ -41,21 +41,21 @@ where
 
 /// A conversation: events go in, prompts come out. Threads may share it.
 ///
-/// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
-/// other processes too. `config` is a mapping, or the path of a TOML file; its hooks are commands or addresses. `memory` is
-/// a Memory, the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a service with the
-/// interface of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a phase that reads
-/// memory.
+/// It lives as long as the object, or in the SQLite file at `path`, which is created if it does not exist and may be
+/// open in other processes too. `config` is a mapping, or the path of a TOML file; its hooks are commands or addresses.
+/// `memory` is a Memory, the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a
+/// service with the interface of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a
+/// phase that reads memory.
 ///
-/// Functions work in place of ours, and of the hooks of `config`: `summarizer(content, media_type, tokens)` gives a summary of
-/// a large result, of that many tokens at most; `token_counter(text)` gives the number of tokens of a finished prompt, which
-/// is then within its budget by that count too; `redactor(text)` gives a result without what nobody may see, behind ours and
-/// before it is stored. Where one raises an exception, or gives something else, ours does the work, and the notes in the
-/// `stats` of the next prompt say so; after three failures in a row it is not asked again. While it works it cannot use the
-/// conversation that asks it.
+/// Functions replace the built-in ones, and the hooks of `config`: `summarizer(content, media_type, tokens)` returns
+/// a summary of a large result, with at most `tokens` tokens; `token_counter(text)` returns the number of tokens of a
+/// finished prompt, which is then within its budget by that count too; `redactor(text)` returns a result without what
+/// nobody may see, after the built-in one and before it is stored. If one raises an exception, or returns something
+/// else, the built-in does the work, and the notes in the `stats` of the next prompt say so; after three failures in
+/// a row it is not called again. While it runs, it cannot use the conversation that calls it.
 ///
-/// `on_build(phase, stats)` is called for each prompt that is built, before it is returned, with what Pack.stats gives. What
-/// it raises becomes a RuntimeWarning, and the prompt is returned all the same.
+/// `on_build(phase, stats)` is called for each prompt that is built, before it is returned, with what Pack.stats gives.
+/// An exception in it becomes a RuntimeWarning, and the prompt is still returned.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct ContextManager {
     manager: core::ContextManager,
@@ -155,10 +155,11 @@ impl ContextManager {
     }
 
     /// Adds an event. `kind` is `user_turn`, `agent_msg`, `tool_call`, `doc_snippet`, `retrieved_doc`, `memory_fact`,
-    /// `plan_state` or `policy`; results come in by `ingest_tool_result`. `parent` is the id of the event that this one
-    /// depends on. Events that are `confidential` or `restricted` are kept out of prompts, unless configured otherwise.
+    /// `plan_state` or `policy`; results are added with `ingest_tool_result`. `parent` is the id of the event that this
+    /// one depends on. Events that are `confidential` or `restricted` are kept out of prompts, unless configured
+    /// otherwise.
     ///
-    /// Raises ContextError when the id is taken or the parent is not there.
+    /// Raises ContextError if the id is taken or the parent does not exist.
     #[pyo3(signature = (id, kind, text, *, parent=None, sensitivity="public", metadata=None))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn ingest(
@@ -196,9 +197,9 @@ impl ContextManager {
         Ok(Envelope(envelope))
     }
 
-    /// Adds the result of the call with the id `call` that something else has processed already: an Envelope, the mapping
-    /// that `contextweaver firewall --format json` prints, or a Frame of weaver-spec. Prompts show its summary as it is.
-    /// Returns the id of the event.
+    /// Adds the result of the call with the id `call` that something else has processed already: an Envelope, the
+    /// mapping that `contextweaver firewall --format json` prints, or a Frame of weaver-spec. Prompts show its summary
+    /// as it is. Returns the id of the event.
     fn ingest_envelope(&self, py: Python<'_>, call: &str, envelope: &Bound<'_, PyAny>) -> PyResult<String> {
         let envelope = match envelope.cast::<Envelope>() {
             Ok(envelope) => envelope.get().0.clone(),
@@ -217,8 +218,8 @@ impl ContextManager {
         Ok(id.to_string())
     }
 
-    /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the number of
-    /// events.
+    /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the
+    /// number of events.
     #[pyo3(signature = (conversation, *, name="session"))]
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
@@ -242,9 +243,9 @@ impl ContextManager {
         py.detach(|| self.manager.add_episode(id, summary)).map_err(errors::context)
     }
 
-    /// The prompt for a phase: `route`, `call`, `interpret` or `answer`. Events are compared with `query`, or with `tags`
-    /// instead. The prompt has `budget` tokens at most, `header` and `footer` included; the phase's budget of the
-    /// configuration by default.
+    /// The prompt for a phase: `route`, `call`, `interpret` or `answer`. Events are compared with `query`, or with
+    /// `tags` instead. The prompt has at most `budget` tokens, `header` and `footer` included; by default, the phase's
+    /// budget in the configuration.
     ///
     /// Raises ContextError when header and footer alone exceed the budget.
     #[pyo3(signature = (phase="answer", query="", *, budget=None, header="", footer="", tags=None))]
@@ -265,8 +266,8 @@ impl ContextManager {
         self.built(py, pack, None)
     }
 
-    /// The prompt for choosing among tools: `cards` is a Route, or lines. As many are shown as fit into three quarters of
-    /// the budget.
+    /// The prompt for choosing among tools: `cards` is a Route, or lines. As many are shown as fit into three quarters
+    /// of the budget.
     fn build_route_prompt(&self, py: Python<'_>, query: &str, cards: &Bound<'_, PyAny>) -> PyResult<Pack> {
         let cards: Vec<String> = match cards.cast::<Route>() {
             Ok(route) => {
@@ -291,7 +292,7 @@ impl ContextManager {
         self.built(py, pack, None)
     }
 
-    /// What is kept, by handle.
+    /// The stored artifacts, by handle.
     #[getter]
     fn artifacts(&self, py: Python<'_>) -> PyResult<Vec<Artifact>> {
         py.detach(|| artifacts(self.stores().artifacts.as_ref()))
@@ -302,7 +303,7 @@ impl ContextManager {
         read(py, self.stores().artifacts.as_ref(), handle)
     }
 
-    /// A bounded part of what is kept; as Firewall.view.
+    /// A bounded part of an artifact; see Firewall.view.
     #[pyo3(signature = (handle, selector, /, *, cursor=None, max_bytes=8000, max_tokens=2000))]
     fn view(
         &self,
@@ -316,10 +317,11 @@ impl ContextManager {
         shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, (max_bytes, max_tokens))
     }
 
-    /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed, what was
-    /// found and what is remembered. `query` says what the next agent is about to do; what the user asked for first and last
-    /// by default. With the `audience` `advisor` it is for a model that is asked for advice, and `query` is the question:
-    /// first what was asked, what was tried and failed and what is still open, and behind each statement where it is from.
+    /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed,
+    /// what was found and what is remembered. `query` says what the next agent is about to do; what the user asked for
+    /// first and last by default. With the `audience` `advisor` it is for a model that is asked for advice, and `query`
+    /// is the question: first what was asked, what was tried and failed and what is still open, each statement with its
+    /// source.
     #[pyo3(signature = (query="", *, budget=1000, audience="agent"))]
     fn handoff(&self, py: Python<'_>, query: &str, budget: usize, audience: &str) -> PyResult<Handoff> {
         let request = HandoffRequest { query, budget, audience: named(audience)? };
@@ -386,7 +388,7 @@ impl Handoff {
         self.pack.tokens
     }
 
-    /// Tokens that it may have at most.
+    /// Maximum tokens.
     #[getter]
     fn budget(&self) -> usize {
         self.pack.budget
@@ -404,14 +406,15 @@ impl Handoff {
         json::object(py, &self.pack.sections)
     }
 
-    /// The session that the next agent goes on from, with the contents that the text names.
+    /// The session for the next agent to continue from, with the contents that the text names.
     fn session(&self, py: Python<'_>) -> PyResult<Session> {
         py.detach(|| store::Session::parse(&self.next, std::path::Path::new("hand-over")))
             .map(Session)
             .map_err(errors::session)
     }
 
-    /// The hand-over as JSON text: what `contextweaver handoff --format json` prints, without `schema_version` and `kind`.
+    /// The hand-over as JSON text: what `contextweaver handoff --format json` prints, without `schema_version` and
+    /// `kind`.
     #[pyo3(signature = (*, indented=false))]
     fn to_json(&self, indented: bool) -> PyResult<String> {
         json::written(&self.pack, indented)
@@ -459,13 +462,13 @@ impl Pack {
         self.pack.stats.prompt_tokens
     }
 
-    /// Tokens that it may have at most.
+    /// Maximum tokens.
     #[getter]
     fn budget(&self) -> usize {
         self.pack.stats.budget
     }
 
-    /// The number of cards in it, from the first on; None for a prompt without cards.
+    /// The number of cards in it, counted from the first; None for a prompt without cards.
     #[getter]
     fn cards_shown(&self) -> Option<usize> {
         self.cards_shown

@@ -2,15 +2,11 @@
 
 use std::error::Error;
 
+use contextweaver_core::text::causes;
 use pyo3::exceptions::PyException;
 use pyo3::{PyErr, create_exception};
 
-create_exception!(
-    contextweaver_rs,
-    ContextweaverError,
-    PyException,
-    "What contextweaver could not do; the base of all."
-);
+create_exception!(contextweaver_rs, ContextweaverError, PyException, "Base class of all errors of contextweaver.");
 create_exception!(
     contextweaver_rs,
     CatalogError,
@@ -40,18 +36,9 @@ create_exception!(
 );
 create_exception!(contextweaver_rs, InputError, ContextweaverError, "A value is not what the call takes.");
 
-/// An error and its causes on one line each, without repeating what a cause already said: as the command prints them.
+/// An error and its causes on one line each, as the command prints them.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut lines = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !lines.iter().any(|line| line.contains(&text)) {
-            lines.push(text);
-        }
-        cause = error.source();
-    }
-    lines.join("\n  caused by: ")
+    causes(error).join("\n  caused by: ")
 }
 
 /// Makes exceptions of one class.

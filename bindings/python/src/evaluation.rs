@@ -25,10 +25,10 @@ use crate::threads::together;
 
 /// Measures an engine on queries, as `contextweaver bench eval` does.
 ///
-/// `catalog` is a Catalog, a list of definitions, or a path. `queries` is the path of a file of JSON lines, or a list of
-/// mappings: `{"id": "q1", "query": "who is on call", "relevant": ["get_oncall"]}`. `engine` is the name of an engine of the
-/// scorecard (`default`, `bm25`, `best` …), or a function that takes a query and returns names or ids of tools, best first.
-/// `config` is that of a Router, in place of the engine's.
+/// `catalog` is a Catalog, a list of definitions, or a path. `queries` is the path of a file of JSON lines, or a list
+/// of mappings: `{"id": "q1", "query": "who is on call", "relevant": ["get_oncall"]}`. `engine` is the name of an
+/// engine of the scorecard (`default`, `bm25`, `best` …), or a function that takes a query and returns names or ids of
+/// tools, best first. `config` is as for a Router, and replaces the engine's.
 ///
 /// Raises CatalogError, ConfigError or EvaluationError; what a function raises is passed on.
 #[pyfunction]

@@ -39,12 +39,12 @@ pub(crate) fn output(value: &Bound<'_, PyAny>, place: &str, is_error: bool) -> P
     Ok(output)
 }
 
-/// What a prompt gets in place of one result, as `contextweaver firewall` prints it: the result itself where it is small,
-/// otherwise its shorter notation or a summary within `tokens`.
+/// What a prompt gets in place of one result, as `contextweaver firewall` prints it: the result itself where it is
+/// small, otherwise its shorter notation or a summary within `tokens`.
 ///
-/// `output` is a text, bytes, the result of an MCP tool (a mapping or an object of pydantic), or any other data. `name` is
-/// that of the call. With `redact`, passwords, keys and tokens are masked; with `count_original`, the tokens of the whole
-/// result are counted, which can take long. To look into the rest later, use a Firewall.
+/// `output` is a text, bytes, the result of an MCP tool (a mapping or an object of pydantic), or any other data. `name`
+/// is that of the call. With `redact`, passwords, keys and tokens are masked; with `count_original`, the tokens of the
+/// whole result are counted, which can take long. To look into the rest later, use a Firewall.
 #[pyfunction]
 #[pyo3(signature = (
     output, /, *, name="result", tokens=None, threshold=None, estimator="cl100k_base", redact=false,
@@ -124,8 +124,8 @@ impl Firewall {
         Ok(Self { config, estimator, artifacts, state: Mutex::default() })
     }
 
-    /// Takes a result and says what the prompt gets in its place. `call` is the id of the call, which is part of the handles;
-    /// a number by default. `name` is what was called.
+    /// Takes a result and says what the prompt gets in its place. `call` is the id of the call, which is part of the
+    /// handles; a number by default. `name` is what was called.
     #[pyo3(signature = (output, /, *, call="", name="", is_error=false))]
     fn compact(
         &self,
@@ -139,7 +139,7 @@ impl Firewall {
         py.detach(|| self.take(call, name, &output))
     }
 
-    /// What is kept, by handle.
+    /// The stored artifacts, by handle.
     #[getter]
     fn artifacts(&self, py: Python<'_>) -> PyResult<Vec<Artifact>> {
         py.detach(|| artifacts(&self.artifacts))
@@ -150,8 +150,8 @@ impl Firewall {
         read(py, &self.artifacts, handle)
     }
 
-    /// A bounded part of what is kept: `head:500`, `lines:0..20`, `rows:-10..`, `json_keys:a,b`, `json_path:$.a`,
-    /// `grep:ERROR`, `sample:10`, or the form that models write. `cursor` goes on where the last answer ended.
+    /// A bounded part of an artifact: `head:500`, `lines:0..20`, `rows:-10..`, `json_keys:a,b`, `json_path:$.a`,
+    /// `grep:ERROR`, `sample:10`, or the form that models write. `cursor` continues where the last answer ended.
     #[pyo3(signature = (handle, selector, /, *, cursor=None, max_bytes=8000, max_tokens=2000))]
     fn view(
         &self,
@@ -215,7 +215,7 @@ pub(crate) fn shown(
 pub(crate) struct View {
     /// The lines, rows or values.
     text: String,
-    /// The cursor with which to go on; None at the end.
+    /// The cursor to continue with; None at the end.
     next: Option<String>,
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn _artifact(text: &str) -> PyResult<Artifact> {
 
 #[pymethods]
 impl Artifact {
-    /// The name by which it is looked into.
+    /// The name to read or view it by.
     #[getter]
     fn handle(&self) -> &str {
         self.0.handle.as_str()
@@ -350,7 +350,8 @@ impl Envelope {
         !self.0.artifacts.is_empty()
     }
 
-    /// The envelope as JSON text: what `contextweaver firewall --format json` prints, without `schema_version` and `kind`.
+    /// The envelope as JSON text: what `contextweaver firewall --format json` prints, without `schema_version` and
+    /// `kind`.
     #[pyo3(signature = (*, indented=false))]
     fn to_json(&self, indented: bool) -> PyResult<String> {
         json::written(&self.0, indented)

@@ -89,8 +89,8 @@ fn utf8(text: &Bound<'_, PyString>) -> PyResult<String> {
     Ok(text.to_str().map_err(|error| InputError::new_err(format!("this text is not Unicode: {error}")))?.to_owned())
 }
 
-/// A configuration: the default, the TOML file at a path, or the same as a mapping. `parse` reads TOML, `check` says what
-/// is out of range.
+/// A configuration: the default, the TOML file at a path, or the same as a mapping. `parse` reads TOML, `check` says
+/// what is out of range.
 pub(crate) fn config<T: DeserializeOwned + Default, E: std::error::Error>(
     value: Option<&Bound<'_, PyAny>>,
     check: impl FnOnce(&T) -> Result<(), E>,

@@ -20,16 +20,16 @@ enum Held<'s> {
     Object(&'s store::Session),
 }
 
-/// Makes one memory of several sessions, as `contextweaver consolidate` does: facts and episodes, each with the sessions and
-/// events that say so.
+/// Consolidates several sessions into one memory, as `contextweaver consolidate` does: facts and episodes, each with
+/// the sessions and events they come from.
 ///
-/// `sessions` is a list of paths, of session files or SQLite stores, which are called after their files; or a mapping of names
-/// to paths and Sessions. `memories` are earlier memories, as objects or paths. `days` are the days of sessions, by name;
-/// without it, the latest day that the events of a session name. `as_of` is the day for which the memory is; without it
-/// nothing fades. `min_sessions` is the number of sessions that must speak of a fact before it is in force, `similarity` the
-/// percent of their words that two statements must have in common to count as one, `forget_after` the days without a session
-/// that speaks of it after which something fades. Days are texts such as `2026-11-24`, or dates. `config` is that of a
-/// ContextManager, for what is too sensitive.
+/// `sessions` is a list of paths, of session files or SQLite stores, which are named after their files; or a mapping of
+/// names to paths and Sessions. `memories` are earlier memories, as objects or paths. `days` are the days of sessions,
+/// by name; by default, the latest day that the events of a session name. `as_of` is the day to count as today; without
+/// it nothing fades. `min_sessions` is the number of sessions that must mention a fact before it is in force,
+/// `similarity` the percentage of their words that two statements must share to count as one, `forget_after` the days
+/// after which something fades if no session mentions it. Days are texts such as `2026-11-24`, or dates. `config` is
+/// that of a ContextManager, for what is too sensitive.
 ///
 /// Raises SessionError for a session that cannot be read, ContextError for a memory, and InputError.
 #[pyfunction]
@@ -50,7 +50,7 @@ pub(crate) fn consolidate(
 ) -> PyResult<Memory> {
     let config = self::config(config)?;
     if forget_after.is_some() && as_of.is_none() {
-        return Err(InputError::new_err("`forget_after` needs `as_of`, the day for which the memory is"));
+        return Err(InputError::new_err("`forget_after` needs `as_of`, the day to count as today"));
     }
     let usual = Rules::default().forget_after;
     let rules = Rules {
@@ -120,7 +120,7 @@ fn days(value: Option<&Bound<'_, PyMapping>>, held: &[(&str, Held<'_>)]) -> PyRe
         if !known.contains(name.as_str()) {
             let known: Vec<&str> = known.iter().copied().collect();
             return Err(InputError::new_err(format!(
-                "days: no session is called `{name}`; there are {}",
+                "days: no session is called `{name}`; use one of {}",
                 known.join(", ")
             )));
         }
@@ -150,7 +150,7 @@ fn memories(value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<MemoryFile>> {
     memories.collect()
 }
 
-/// What several sessions say: facts and episodes, with who says so. Immutable.
+/// What several sessions say: facts and episodes, with their sources. Immutable.
 ///
 /// Made by `consolidate` or `Memory.load`. A ContextManager searches it: `ContextManager(memory=memory)`.
 #[pyclass(frozen, module = "contextweaver_rs")]
@@ -194,14 +194,14 @@ impl Memory {
         self.0.memory().episodes.into_iter().map(|episode| (episode.id, episode.summary)).collect()
     }
 
-    /// The facts whose values differ, in force or not, each with its values and who says so.
+    /// The facts whose values differ, in force or not, each with its values and their sources.
     #[getter]
     fn conflicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::object(py, &self.0.conflicts().collect::<Vec<_>>())
     }
 
-    /// The sessions that it is of: digest, name, day, number of events, and statements that were not read, because there are
-    /// too many.
+    /// The sessions it was made from: digest, name, day, number of events, and statements that were not read, because
+    /// there are too many.
     #[getter]
     fn sessions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::object(py, &self.0.sessions)

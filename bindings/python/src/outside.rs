@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
+use contextweaver_context::store::SqliteStore;
 
 use crate::errors::{self, ContextError, InputError};
-use crate::session::is_database;
 
 /// The module that sends.
 const MODULE: &str = "contextweaver_rs._http";
@@ -77,7 +77,7 @@ pub(crate) fn memory(argument: &Path) -> PyResult<Box<dyn MemorySource>> {
     {
         return Ok(Box::new(mem0(address)?));
     }
-    Ok(match is_database(argument) {
+    Ok(match SqliteStore::is_database(argument) {
         true => Box::new(SqliteMemories::open(argument).map_err(errors::context)?),
         false => Box::new(LocalMemories::load(argument).map_err(errors::context)?),
     })
@@ -107,8 +107,8 @@ thread_local! {
     static ASKED: RefCell<Vec<*const Functions>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The functions that a conversation was given, by what they do. They are held in this one place, so that Python's collector sees
-/// them: an object that has the conversation, and gave it a method of its own, is freed.
+/// The functions that a conversation was given, by what they do. They are held in this one place, so that Python's
+/// collector sees them: an object that has the conversation, and gave it a method of its own, is freed.
 #[derive(Default)]
 pub(crate) struct Functions {
     held: Mutex<BTreeMap<&'static str, Py<PyAny>>>,
@@ -159,7 +159,7 @@ impl Functions {
     /// Whether the conversation may be used here: a function that it waits for would wait for itself.
     pub(crate) fn check_free(&self) -> PyResult<()> {
         if ASKED.with_borrow(|asked| asked.contains(&std::ptr::from_ref(self))) {
-            let reason = "a function that this conversation asks cannot use it before it has answered; use another one, or a copy";
+            let reason = "a function cannot use the conversation that is calling it; use another one, or a copy";
             return Err(ContextError::new_err(reason));
         }
         Ok(())
@@ -170,8 +170,8 @@ impl Functions {
         lock(&self.ended).take()
     }
 
-    /// Tells of a prompt that was built. What the function raises is a warning, so that the prompt is not lost; what ends the
-    /// program is passed on.
+    /// Tells of a prompt that was built. What the function raises is a warning, so that the prompt is not lost; what
+    /// ends the program is passed on.
     pub(crate) fn built(
         &self,
         py: Python<'_>,
@@ -183,7 +183,7 @@ impl Functions {
         if !error.is_instance_of::<PyException>(py) {
             return Err(error);
         }
-        let text = format!("{ON_BUILD} failed, and the prompt is given back: {}", said(py, &error));
+        let text = format!("{ON_BUILD} failed, and the prompt is returned anyway: {}", said(py, &error));
         let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
         if let Err(refused) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1) {
             // Warnings are errors here, and this one has no caller that may lose the prompt.

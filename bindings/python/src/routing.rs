@@ -22,11 +22,12 @@ use crate::errors::{self, InputError, RouteError};
 use crate::json;
 use crate::threads::together;
 
-/// Ranks the tools of one catalog. Immutable, so threads may share it, and the interpreter lock is released while it works.
+/// Ranks the tools of one catalog. Immutable, so threads may share it, and the interpreter lock is released while it
+/// works.
 ///
-/// `catalog` is a Catalog, a list of definitions, or a path. `config` is a mapping, or the path of a TOML file; it states
-/// what differs from the default. With `model` the sentence encoder ranks too: the best quality, at milliseconds a query.
-/// `feedback` is a log of `contextweaver feedback`.
+/// `catalog` is a Catalog, a list of definitions, or a path. `config` is a mapping, or the path of a TOML file; it
+/// states what differs from the default. With `model` the sentence encoder ranks too: the best quality, at milliseconds
+/// per query. `feedback` is a log of `contextweaver feedback`.
 ///
 /// Raises CatalogError, ConfigError or RouteError.
 #[pyclass(frozen, module = "contextweaver_rs")]
@@ -62,8 +63,8 @@ pub(crate) fn _router(
     Ok(Router { router, catalog, model })
 }
 
-/// Seconds that the routes of these queries take without Python, one after another, `times` over: what a call from Python is
-/// held against.
+/// Seconds that the routes of these queries take without Python, one after another, `times` over: what a call from
+/// Python is held against.
 #[pyfunction]
 pub(crate) fn _engine_seconds(py: Python<'_>, router: Py<Router>, queries: Vec<String>, times: usize) -> PyResult<f64> {
     let router = &router.get().router;
@@ -156,10 +157,10 @@ impl Router {
 
     /// The tools that fit `query`, best first, with the reasons.
     ///
-    /// `top_k` is the number of tools, that of the configuration by default. `namespaces` and `tags` allow only tools that
-    /// have one of them, `exclude` (ids) and `exclude_tags` leave tools out, `no_destructive` those that declare to be
-    /// destructive. `pins` (ids) stand first in any case. `quota` is the number of tools of one namespace at most.
-    /// `called` are the ids of the calls made so far, `last_result` is what the last one said.
+    /// `top_k` is the number of tools, that of the configuration by default. `namespaces` and `tags` allow only tools
+    /// that have one of them, `exclude` (ids) and `exclude_tags` leave tools out, `no_destructive` those declared
+    /// destructive. `pins` (ids) always come first. `quota` is the maximum number of tools of one namespace. `called`
+    /// are the ids of the calls made so far, `last_result` is what the last one said.
     ///
     /// Raises RouteError for a name that the catalog does not have.
     #[pyo3(signature = (
@@ -224,8 +225,8 @@ fn at_least_one(name: &str, value: Option<usize>) -> PyResult<Option<NonZeroUsiz
     value.map(|value| NonZeroUsize::new(value).ok_or_else(refuse)).transpose()
 }
 
-/// What a router answered: a sequence of choices, pins first, then best first. `str()` gives the cards, one on a line, as a
-/// prompt takes them.
+/// What a router answered: a sequence of choices, pins first, then best first. `str()` gives the cards, one on a line,
+/// as a prompt takes them.
 #[pyclass(frozen, sequence, module = "contextweaver_rs")]
 pub(crate) struct Route {
     pub(crate) route: core::Route,
@@ -291,7 +292,7 @@ impl Route {
         catalog.written(py, form, Some(&known))
     }
 
-    /// The name under which a model calls each choice in this form, with the id behind it.
+    /// The name that a model calls each choice by in this form, with its id.
     fn call_names<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyDict>> {
         let (format, found) = (crate::catalog::format(form)?, PyDict::new(py));
         let names = self.catalog.get().names(format);
@@ -303,7 +304,8 @@ impl Route {
         Ok(found)
     }
 
-    /// A JSON Schema that lets a model choose only among these tools: `json-schema`, or as `openai` or `anthropic` take it.
+    /// A JSON Schema that lets a model choose only among these tools: `json-schema`, or as `openai` or `anthropic` take
+    /// it.
     ///
     /// Raises RouteError for a route without choices.
     #[pyo3(signature = (provider="json-schema", /))]
@@ -313,7 +315,7 @@ impl Route {
             "openai" => Provider::OpenAi,
             "anthropic" => Provider::Anthropic,
             other => {
-                let text = format!("no provider `{other}`; there are json-schema, openai, anthropic");
+                let text = format!("unknown provider `{other}`; use json-schema, openai or anthropic");
                 return Err(InputError::new_err(text));
             }
         };
@@ -321,7 +323,7 @@ impl Route {
         json::object(py, &schema.map_err(|error| RouteError::new_err(errors::chain(&error)))?)
     }
 
-    /// The id of the choice that a model meant by what it wrote as a selection, or None where that is none of them.
+    /// The id of the choice that a model meant by its selection, or None if it is none of them.
     fn selected(&self, written: &str) -> Option<String> {
         self.route.validate_selection(written).id
     }
@@ -341,7 +343,7 @@ impl Route {
         let at = if index < 0 { index + length as isize } else { index };
         match usize::try_from(at) {
             Ok(at) if at < length => Ok(Choice { route: slf.clone().unbind(), at }),
-            _ => Err(PyIndexError::new_err(format!("the route has {length} choices, and none at {index}"))),
+            _ => Err(PyIndexError::new_err(format!("the route has {length} choices; there is none at {index}"))),
         }
     }
 
@@ -422,7 +424,7 @@ impl Choice {
         self.choice().explanation()
     }
 
-    /// Whether it stands there because it was pinned.
+    /// Whether it is there because it was pinned.
     #[getter]
     fn pinned(&self) -> bool {
         self.choice().placement == Placement::Pinned

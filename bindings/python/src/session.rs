@@ -1,7 +1,5 @@
 //! Sessions: whole conversations in one file.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
-use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
+use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, SqliteStore, Stores};
 use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest_with};
 
 use crate::context::{ContextManager, Handoff, Pack, config, named};
@@ -31,19 +29,9 @@ pub(crate) fn _session(py: Python<'_>, bytes: &[u8]) -> PyResult<Session> {
     py.detach(|| store::Session::parse(bytes, Path::new("pickle"))).map(Session).map_err(errors::session)
 }
 
-/// What every SQLite file begins with.
-const DATABASE: &[u8; 16] = b"SQLite format 3\0";
-
-/// Whether a file is an SQLite database.
-pub(crate) fn is_database(path: &Path) -> bool {
-    let mut start = [0; DATABASE.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == *DATABASE
-}
-
 /// The session in a session file or in an SQLite store.
 pub(crate) fn loaded(path: &Path) -> PyResult<store::Session> {
-    if !is_database(path) {
+    if !SqliteStore::is_database(path) {
         return store::Session::load(path).map_err(errors::session);
     }
     let stores = Stores::sqlite(path).map_err(errors::session)?;
@@ -55,9 +43,9 @@ pub(crate) fn loaded(path: &Path) -> PyResult<store::Session> {
 impl Session {
     /// Takes in a conversation: messages of OpenAI (chat or responses), Anthropic or Gemini, an A2A task, a recorded
     /// session, session lines. As text, bytes, or data. Large results are stored, and prompts get summaries of them.
-    /// Events without an id are called after `name`; `source` says where the conversation came from.
+    /// Events without an id are named after `name`; `source` says where the conversation came from.
     ///
-    /// Raises SessionError with the place of the first thing that is wrong.
+    /// Raises SessionError with the place of the first problem.
     #[staticmethod]
     #[pyo3(signature = (conversation, /, *, name="session", source="a program", config=None))]
     fn ingest(
@@ -99,7 +87,7 @@ impl Session {
     fn export(&self, py: Python<'_>, form: &str, whole: bool) -> PyResult<String> {
         let format = Format::ALL.iter().copied().find(|format| format.key() == form).ok_or_else(|| {
             let keys: Vec<&str> = Format::ALL.iter().map(|format| format.key()).collect();
-            InputError::new_err(format!("no format `{form}`; there are {}", keys.join(", ")))
+            InputError::new_err(format!("unknown format `{form}`; use one of {}", keys.join(", ")))
         })?;
         py.detach(|| {
             let results = if whole { Results::Whole } else { Results::Shown };
@@ -108,7 +96,7 @@ impl Session {
         })
     }
 
-    /// The prompt for a phase, as `contextweaver replay` prints it; as ContextManager.build.
+    /// The prompt for a phase, as `contextweaver replay` prints it; see ContextManager.build.
     #[pyo3(signature = (phase="answer", query="", *, budget=None, header="", footer="", config=None))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn build(
@@ -138,8 +126,8 @@ impl Session {
         Ok(Pack { pack, cards_shown: None })
     }
 
-    /// What the next agent must know, or an advisor, as `contextweaver handoff` prints it; as ContextManager.handoff. What is
-    /// `--for` there is `audience` here.
+    /// What the next agent or an advisor must know, as `contextweaver handoff` prints it; see ContextManager.handoff.
+    /// Its `--for` is `audience` here.
     #[pyo3(signature = (query="", *, budget=1000, audience="agent", config=None))]
     fn handoff(
         &self,
@@ -160,7 +148,7 @@ impl Session {
         })
     }
 
-    /// A conversation that goes on from here, in memory or in the SQLite file at `path`.
+    /// A conversation that continues from here, in memory or in the SQLite file at `path`.
     #[pyo3(signature = (path=None, *, config=None))]
     fn manager(
         &self,
@@ -202,7 +190,7 @@ impl Session {
         Ok(episodes.into_iter().map(|episode| (episode.id, episode.summary)).collect())
     }
 
-    /// What is kept, by handle.
+    /// The stored artifacts, by handle.
     #[getter]
     fn artifacts(&self) -> PyResult<Vec<Artifact>> {
         artifacts(&self.0.artifacts)
@@ -213,7 +201,7 @@ impl Session {
         read(py, &self.0.artifacts, handle)
     }
 
-    /// A bounded part of what is kept; as Firewall.view.
+    /// A bounded part of an artifact; see Firewall.view.
     #[pyo3(signature = (handle, selector, /, *, cursor=None, max_bytes=8000, max_tokens=2000))]
     fn view(
         &self,

@@ -104,7 +104,7 @@ def test_an_index_is_kept_and_one_of_another_catalog_refused(tmp_path):
     router.save(tmp_path / "index")
     loaded = cw.Router.load(tmp_path / "index", TOOLS)
     assert loaded.route("on call").to_json() == router.route("on call").to_json()
-    with pytest.raises(cw.RouteError, match="stale: built from another catalog"):
+    with pytest.raises(cw.RouteError, match="stale: built from a different catalog"):
         cw.Router.load(tmp_path / "index", TOOLS[:1])
 
 
@@ -275,7 +275,7 @@ def test_envelopes_memories_and_hooks(tmp_path):
     manager = cw.ContextManager()
     manager.ingest("c1", "tool_call", "read_log(build)")
     assert manager.ingest_envelope("c1", frame) == "result:c1" and envelope.summary in manager.build().prompt
-    with pytest.raises(cw.InputError, match="a frame needs `frame_id`; give it"):
+    with pytest.raises(cw.InputError, match="a frame needs `frame_id`; add it"):
         envelope.to_frame()
     memory = tmp_path / "notes.json"
     memory.write_text('{"pool": "40 connections"}')
@@ -325,7 +325,7 @@ def test_functions_in_place_of_hooks():
     manager = cw.ContextManager(summarizer=lambda *_: 1 / 0)
     manager.ingest_conversation(conversation)
     notes = manager.build().stats["notes"]
-    assert any("hook summarizer: ZeroDivisionError: division by zero; ours did it" in note for note in notes), notes
+    assert any("hook summarizer: ZeroDivisionError: division by zero; the built-in was used" in note for note in notes), notes
     assert "notes" not in manager.build().stats
 
     pack = asked_about_a_log(token_counter=len).build("answer", "log", budget=400)
@@ -339,7 +339,7 @@ def test_functions_in_place_of_hooks():
 
 @pytest.mark.parametrize("name, function, said", [
     ("summarizer", lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
-    ("summarizer", lambda content, media_type, tokens: content, "the summary has more than the 300 tokens that it may have"),
+    ("summarizer", lambda content, media_type, tokens: content, "the summary has more than the 300 tokens allowed"),
     ("summarizer", lambda *_: None, "TypeError: "),
     ("summarizer", lambda: "", "TypeError: "),
     ("token_counter", lambda text: "many", "TypeError: "),
@@ -350,7 +350,7 @@ def test_a_function_that_fails_is_told_and_ours_works(name, function, said):
     pack = asked_about_a_log(**{name: function}).build("answer", "log")
     assert pack.prompt == asked_about_a_log().build("answer", "log").prompt
     notes = pack.stats["notes"]
-    assert any(note.startswith(f"hook {name}: ") and said in note and "; ours did it" in note for note in notes), notes
+    assert any(note.startswith(f"hook {name}: ") and said in note and "; the built-in was used" in note for note in notes), notes
     assert all("\n" not in note and len(note) < 400 for note in notes)
 
 
@@ -359,7 +359,7 @@ def test_a_function_cannot_wait_for_itself():
 
     def summarizer(*_):
         for use in (manager.build, lambda: manager.ingest_tool_result("c1", "x")):
-            with pytest.raises(cw.ContextError, match="cannot use it before it has answered") as raised:
+            with pytest.raises(cw.ContextError, match="cannot use the conversation that is calling it") as raised:
                 use()
             refused.append(raised)
         return other.build().prompt
@@ -395,7 +395,7 @@ def test_an_observer_is_told_of_each_prompt():
 
 def test_an_observer_that_fails_loses_no_prompt(recwarn, monkeypatch):
     manager = asked_about_a_log(on_build=lambda phase, stats: stats["no\nsuch"])
-    with pytest.warns(RuntimeWarning, match="on_build failed, and the prompt is given back: KeyError: ") as warned:
+    with pytest.warns(RuntimeWarning, match="on_build failed, and the prompt is returned anyway: KeyError: ") as warned:
         prompt = manager.build("answer", "log").prompt
     assert prompt == asked_about_a_log().build("answer", "log").prompt
     assert [one.filename for one in warned] == [__file__]
@@ -489,8 +489,8 @@ def test_hooks_and_memories_with_an_address(service, monkeypatch):
     started = time.monotonic()
     assert "no answer in time" in notes("/slow", timeout_ms=200)[0] and time.monotonic() - started < 2
     assert "the answer has more than 1000 bytes" in notes("/large", max_bytes=1000)[0]
-    assert "the server answers 403" in notes("/refused")[0]
-    assert "the server answers 302" in notes("/moved")[0]
+    assert "the server answered 403" in notes("/refused")[0]
+    assert "the server answered 302" in notes("/moved")[0]
 
     monkeypatch.setenv("MEM0_API_KEY", "key-of-mem0")
     manager = cw.ContextManager(memory=f"{address}/?user_id=ada")
@@ -500,7 +500,7 @@ def test_hooks_and_memories_with_an_address(service, monkeypatch):
     assert path == "/v2/memories/search/" and body["filters"] == {"user_id": "ada"} and key == "Token key-of-mem0"
     manager = cw.ContextManager(memory=f"{address}/refused?user_id=ada")
     manager.ingest("u1", "user_turn", "How large is the pool?")
-    assert "the server answers 403" in manager.build("answer", "pool").stats["notes"][0]
+    assert "the server answered 403" in manager.build("answer", "pool").stats["notes"][0]
 
 
 def test_a_firewall_shows_the_same_once():

@@ -78,7 +78,7 @@ impl Engines {
     pub(crate) fn router(&self, catalog: Option<&RawValue>) -> Result<Arc<Router>, Problem> {
         let Some(catalog) = catalog else {
             let missing =
-                "`catalog` is missing, and no catalog was given at the start (`contextweaver serve --catalog`)";
+                "`catalog` is missing, and the server was started without one (`contextweaver serve --catalog`)";
             return self.default.clone().ok_or_else(|| Problem::bad(missing));
         };
         let digest = sha256_hex(catalog.get().as_bytes());
@@ -102,7 +102,7 @@ impl Engines {
             }
             Some(_) => {
                 let message = format!(
-                    "`catalog`: the encoder ranks up to {MOST_ENCODED} tools; give larger catalogs at the start"
+                    "`catalog`: the encoder ranks up to {MOST_ENCODED} tools; start the server with larger catalogs"
                 );
                 return Err(Problem { kind: Kind::Unprocessable, message });
             }

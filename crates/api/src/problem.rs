@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::SCHEMA_VERSION;
+use contextweaver_core::text::causes;
 
 /// Why a request has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +41,12 @@ pub struct Problem {
 impl Problem {
     /// What a request says cannot be done, for the reason of an error and its causes.
     pub(crate) fn unprocessable(error: &dyn std::error::Error) -> Self {
-        Self { kind: Kind::Unprocessable, message: causes(error) }
+        Self { kind: Kind::Unprocessable, message: causes(error).join(": ") }
     }
 
     /// The same, with the member of the request that is at fault.
     pub(crate) fn of_member(member: &str, error: &dyn std::error::Error) -> Self {
-        Self { kind: Kind::Unprocessable, message: format!("`{member}`: {}", causes(error)) }
+        Self { kind: Kind::Unprocessable, message: format!("`{member}`: {}", causes(error).join(": ")) }
     }
 
     /// The request lacks something, or has too much.
@@ -55,7 +56,7 @@ impl Problem {
 
     /// An engine failed.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
-        Self { kind: Kind::Internal, message: causes(error) }
+        Self { kind: Kind::Internal, message: causes(error).join(": ") }
     }
 
     /// The document that says so, in the form in which commands print an error.
@@ -63,18 +64,4 @@ impl Problem {
     pub fn document(message: &str) -> Value {
         json!({"schema_version": SCHEMA_VERSION, "kind": "error", "message": message})
     }
-}
-
-/// An error and its causes, without repeating what a cause already said.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }

@@ -66,7 +66,7 @@ fn wrong_requests_name_what_is_wrong() {
             "/v1/compile",
             json!({"conversation": [{"role": "user", "content": "a"}], "memory": 100}),
             422,
-            "no memory was given at the start",
+            "the server was started without a memory",
         ),
         ("/v1/view", json!({"selector": "lines:0..1"}), 400, "`content`"),
         ("/v1/view", json!({"content": "a", "selector": "colour:blue"}), 422, "`selector`"),

@@ -12,6 +12,21 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
+/// The number of characters of a foreign name in a line of ours at most.
+const MOST_NAME: usize = 120;
+
+/// A foreign name or address in a line of ours: on one line, without the brackets that would end it, and short.
+#[must_use]
+pub fn one_line(name: &str) -> String {
+    let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
+    let mut line: String = name.trim().chars().filter(|c| !['[', ']'].contains(c)).map(plain).collect();
+    if let Some((end, _)) = line.char_indices().nth(MOST_NAME) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
 /// The text as a model may see it.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {

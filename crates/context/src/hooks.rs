@@ -117,16 +117,6 @@ impl Hooks {
         self
     }
 
-    /// The hooks of a configuration that has none with an address.
-    ///
-    /// # Errors
-    /// A hook has an address.
-    pub fn of_commands(config: &HooksConfig) -> Result<Self, HookError> {
-        Self::open(config, &|_| {
-            Err("nothing here reaches an address; use a command, or open the hooks with what does".to_owned())
-        })
-    }
-
     /// What failed since this was last asked, and how often: for the record of a prompt.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
@@ -149,7 +139,7 @@ impl Hooks {
         let hook = hook?;
         let mut failures = hook.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if *failures >= MOST_FAILURES {
-            self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; ours did it"));
+            self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; the built-in was used"));
             return None;
         }
         let answer = || {
@@ -169,7 +159,7 @@ impl Hooks {
             }
             Err((reason, counts)) => {
                 *failures += usize::from(counts);
-                self.note(format!("hook {name}: {reason}; ours did it"));
+                self.note(format!("hook {name}: {reason}; the built-in was used"));
                 None
             }
         }
@@ -192,7 +182,7 @@ impl Hooks {
     pub fn count(&self, text: &str) -> Option<usize> {
         self.asked(("token_counter", self.token_counter.as_ref()), &json!({"do": "count", "text": text}), |answer| {
             let tokens = answer.get("tokens").and_then(Value::as_u64).and_then(|tokens| usize::try_from(tokens).ok());
-            tokens.ok_or_else(|| "the answer has no number `tokens`".to_owned())
+            tokens.ok_or_else(|| "the answer has no `tokens`, or it is not a number".to_owned())
         })
     }
 
@@ -266,7 +256,7 @@ impl Hooks {
         self.asked(("summarizer", Some(hook)), &question, |answer| {
             let text = text_of(answer)?;
             match estimator.count(&text) {
-                tokens if tokens > cap => Err(format!("the summary has more than the {cap} tokens that it may have")),
+                tokens if tokens > cap => Err(format!("the summary has more than the {cap} tokens allowed")),
                 0 => Err("the summary is empty".to_owned()),
                 _ => Ok(text),
             }
@@ -300,7 +290,7 @@ impl Running {
         let (program, arguments) = config.command.split_first().ok_or("no command")?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| format!("`{program}` does not start: {error}"))?;
+        let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(format!("`{program}` has no streams"));
         };
@@ -324,7 +314,7 @@ impl Running {
                     Ok(_) if line.last() == Some(&b'\n') => Ok(line),
                     Ok(0) => Err("the program has ended".to_owned()),
                     Ok(_) if line.len() > most => Err(format!("the answer has more than {most} bytes")),
-                    Ok(_) => Err("the program ended within its answer".to_owned()),
+                    Ok(_) => Err("the program ended in the middle of its answer".to_owned()),
                 };
                 let ends = answer.is_err();
                 if given.send(answer).is_err() || ends {
@@ -374,7 +364,7 @@ mod tests {
 
     fn manager(hooks: HooksConfig) -> ContextManager {
         let config = ContextConfig { hooks, ..ContextConfig::default() };
-        let hooks = Hooks::of_commands(&config.hooks).unwrap();
+        let hooks = Hooks::open(&config.hooks, &|_| Err("nothing here reaches an address".to_owned())).unwrap();
         told(ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config).with_hooks(hooks))
     }
 
@@ -419,7 +409,7 @@ mod tests {
                 |asked| Ok(json!({"text": asked["text"].as_str().unwrap().replace("copied", "***")})),
                 "block 0 ***",
             ),
-            (HookKind::Summarizer, |_| Err("no model".to_owned()), "hook summarizer: no model; ours did it"),
+            (HookKind::Summarizer, |_| Err("no model".to_owned()), "hook summarizer: no model; the built-in was used"),
         ];
         for (kind, answer, expected) in answers {
             let hooks = Hooks::default().with(kind, Box::new(Here(answer)), usize::MAX);
@@ -449,7 +439,9 @@ mod tests {
             assert_eq!(pack.prompt, ours.prompt, "{bad}");
             let notes = pack.stats.notes.join("\n");
             assert!(
-                notes.contains("hook summarizer: ") && notes.contains(said) && notes.contains("; ours did it"),
+                notes.contains("hook summarizer: ")
+                    && notes.contains(said)
+                    && notes.contains("; the built-in was used"),
                 "{bad}: {notes}"
             );
             assert!(notes.contains("not asked after 3 failures"), "{bad}: {notes}");
@@ -459,7 +451,7 @@ mod tests {
         let pack = manager(HooksConfig { summarizer: Some(absent), ..HooksConfig::default() })
             .build(Phase::Answer, "log")
             .unwrap();
-        assert!(pack.stats.ledger().contains("`/nonexistent` does not start"), "{}", pack.stats.ledger());
+        assert!(pack.stats.ledger().contains("`/nonexistent` cannot be started"), "{}", pack.stats.ledger());
     }
 
     #[test]

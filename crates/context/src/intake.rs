@@ -215,7 +215,7 @@ fn false_claims(id: &ItemId, output: &ToolOutput) -> Vec<String> {
         PartBody::ResourceText { media_type: Some(media_type), text, .. } if media_type.contains("json") => {
             let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
             Some(format!(
-                "event `{id}`, part {}: it claims to be {media_type} and is not ({error}); kept as text",
+                "event `{id}`, part {}: it claims to be {media_type} but is not ({error}); kept as text",
                 number + 1
             ))
         }
@@ -306,7 +306,7 @@ mod tests {
         let events = vec![user.into(), call("c"), Event { item: result, output: Some(output) }];
         let (intake, _) = taken(events, &config);
         let intake = intake.unwrap();
-        insta::assert_snapshot!(intake.remarks.join("\n"), @"event `r`, part 1: it claims to be application/json and is not (EOF while parsing a value at line 1 column 6); kept as text");
+        insta::assert_snapshot!(intake.remarks.join("\n"), @"event `r`, part 1: it claims to be application/json but is not (EOF while parsing a value at line 1 column 6); kept as text");
         assert!(!intake.transcript.items()[0].text.contains(key), "{}", intake.transcript.items()[0].text);
         assert!(intake.transcript.get("r").unwrap().text.contains("{\"a\": "));
     }

@@ -3,7 +3,7 @@
 //! This is a thin layer: every method makes a few calls to the stores, the firewall and the compiler, which can all be
 //! used without it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
@@ -15,7 +15,7 @@ use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::{BuildStats, ContextPack};
 use super::summary::{StructureSummarizer, Summarizer};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput};
-use crate::store::{StoreError, Stores};
+use crate::store::{StoreError, Stores, lock};
 
 /// A conversation: events go in, prompts come out. Threads share it by reference.
 pub struct ContextManager {
@@ -47,11 +47,6 @@ pub enum ManagerError {
     /// A result names a call that is not in the log.
     #[error("no event `{0}`; ingest the call before its result")]
     NoCall(ItemId),
-}
-
-/// A lock whose holder panicked protects nothing that could be half done: caches, and hashes of what was shown.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for ContextManager {

@@ -77,16 +77,21 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     read.map_err(|reason| ReadError { path: path.to_owned(), reason })
 }
 
-/// As [`read_file`], for a file that the program keeps for itself: from a pipe, of which the end may never come, nothing is read.
+/// Opens a file that the program keeps for itself. A pipe is refused: its end may never come, nor what opens its other side.
 ///
 /// # Errors
-/// As [`read_file`]; and something is there that is not a regular file.
+/// The system's, and for what is not a regular file.
+pub fn open_kept_file(path: &Path) -> io::Result<fs::File> {
+    if fs::metadata(path)?.is_file() { fs::File::open(path) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// As [`read_file`], for a file that the program keeps for itself.
+///
+/// # Errors
+/// As [`read_file`] and [`open_kept_file`].
 pub fn read_kept_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
-    let refused = |reason| ReadError { path: path.to_owned(), reason };
-    if !fs::metadata(path).map_err(|error| refused(error.into()))?.is_file() {
-        return Err(refused(io::Error::other("what is there is no regular file").into()));
-    }
-    read_file(path, most)
+    let read = open_kept_file(path).map_err(Unread::from).and_then(|file| read_at_most(file, most));
+    read.map_err(|reason| ReadError { path: path.to_owned(), reason })
 }
 
 /// The text of a file of at most `most` bytes.
@@ -128,7 +133,7 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError>
 /// As [`replace_file`]; and something is there that is not a regular file.
 pub fn replace_secret_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let replaced = match fs::symlink_metadata(path) {
-        Ok(data) if !data.is_file() => Err(io::Error::other("what is there is no regular file; name another file")),
+        Ok(data) if !data.is_file() => Err(io::Error::other("it is not a regular file; name another file")),
         // A link that is put there from now on is itself replaced.
         _ => rename_into(folder_of(path), path, Readers::Owner, |out| out.write_all(bytes)),
     };
@@ -381,7 +386,7 @@ mod tests {
         for name in ["link", "dangling", "folder", "socket"] {
             let error = replace_secret_file(&at(name), b"secret").unwrap_err().to_string();
             assert!(
-                error.ends_with(&format!("/{name}: not written: what is there is no regular file; name another file")),
+                error.ends_with(&format!("/{name}: not written: it is not a regular file; name another file")),
                 "{error}"
             );
         }

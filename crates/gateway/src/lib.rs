@@ -84,7 +84,7 @@ pub use telemetry::audit::{AuditConfig, AuditError, OnFailure};
 pub use telemetry::audit_line::{AUDIT_VERSION, AuditDecision, AuditEvent, AuditLine};
 pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
 pub use telemetry::otlp::OtlpConfig;
-pub use telemetry::savings::{Savings, Spent, grouped};
+pub use telemetry::savings::{Savings, Spent};
 pub use transport::http::api::{Answer, Api, ApiServer};
 pub use transport::http::console::{ConsoleConfig, ConsoleError, ConsoleServer};
 pub use transport::http::listener::HttpError;

@@ -184,7 +184,7 @@ pub enum GraphError {
         segment: String,
     },
     /// Two siblings would have the same path.
-    #[error("node {node} of the choice graph: a sibling has its path segment `{segment}` already")]
+    #[error("node {node} of the choice graph: a sibling already has the path segment `{segment}`")]
     DuplicateSegment {
         /// The position of the second sibling.
         node: usize,
@@ -229,7 +229,7 @@ impl ChoiceGraph {
     /// [`GraphError::OtherCatalog`] with the first difference.
     pub fn validate(&self, items: &[SelectableItem]) -> Result<(), GraphError> {
         if items.len() != self.leaves.len() {
-            let reason = format!("it has {} items, the catalog {}", self.leaves.len(), items.len());
+            let reason = format!("it has {} items, but the catalog has {}", self.leaves.len(), items.len());
             return Err(GraphError::OtherCatalog(reason));
         }
         for (item, leaf) in items.iter().zip(&self.leaves) {
@@ -520,7 +520,7 @@ mod tests {
             (|nodes| nodes[2].segment = "ab".to_owned(), "node 2 of the choice graph: it is not in order"),
             (
                 |nodes| nodes[8].segment = "a".to_owned(),
-                "node 8 of the choice graph: a sibling has its path segment `a`",
+                "node 8 of the choice graph: a sibling already has the path segment `a`",
             ),
             (|nodes| nodes[4].kind = NodeKind::Leaf(0), "item 0 of 4 has 2 leaves"),
         ];
@@ -561,7 +561,7 @@ mod tests {
         let graph = graph();
         assert_eq!(graph.validate(&items(&["ab", "ab", "ab", "x"])), Ok(()));
         let message = |namespaces| graph.validate(&items(namespaces)).unwrap_err().to_string();
-        assert!(message(&["ab", "ab", "x"]).contains("it has 4 items, the catalog 3"));
+        assert!(message(&["ab", "ab", "x"]).contains("it has 4 items, but the catalog has 3"));
         assert!(message(&["ab", "ab", "y", "x"]).contains("`y:t` is in namespace `y`, not in `ab`"));
     }
 }

@@ -36,7 +36,7 @@ pub enum IndexFileError {
     #[error("damaged ({0}); build it again with `contextweaver build`")]
     Damaged(String),
     /// The file was made for another catalog or configuration, or by another version.
-    #[error("stale: built from another {0}; build it again with `contextweaver build`")]
+    #[error("stale: built from a different {0}; build it again with `contextweaver build`")]
     Stale(&'static str),
 }
 
@@ -138,7 +138,7 @@ pub fn load(bytes: impl Into<Bytes>, catalog: Arc<Catalog>, config: RoutingConfi
         return Err(IndexFileError::Stale("configuration").into());
     }
     if saved.header.items != catalog.len() {
-        let reason = format!("it has {} items, the catalog {}", saved.header.items, catalog.len());
+        let reason = format!("it has {} items, but the catalog has {}", saved.header.items, catalog.len());
         return Err(IndexFileError::Damaged(reason).into());
     }
     saved.check_sum()?;
@@ -278,9 +278,9 @@ mod tests {
             refused(b"", "Open an issue", &same),
         ];
         insta::assert_snapshot!(seen.join("\n"), @r"
-        stale: built from another version of contextweaver; build it again with `contextweaver build`
-        stale: built from another catalog; build it again with `contextweaver build`
-        stale: built from another configuration; build it again with `contextweaver build`
+        stale: built from a different version of contextweaver; build it again with `contextweaver build`
+        stale: built from a different catalog; build it again with `contextweaver build`
+        stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
         its format version is not 5; build it again with `contextweaver build`

@@ -26,7 +26,7 @@ pub enum Provider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// There is no candidate: an `enum` without members admits nothing.
-    #[error("there is no candidate to select from; route a query that finds at least one tool")]
+    #[error("there is nothing to select from; route a query that finds at least one tool")]
     NoCandidates,
 }
 

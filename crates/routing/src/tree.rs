@@ -23,7 +23,7 @@ use super::TreeConfig;
 use super::card::CARD_CAP;
 use super::graph::{ChoiceGraph, GraphError, MAX_SEGMENT_BYTES, Node, NodeId, NodeKind, is_segment};
 use contextweaver_core::catalog::{Catalog, Kind, SelectableItem};
-use contextweaver_core::text::{Analyzer, TermSet, Terms, cl100k_if_over, for_each_word, is_stop_word};
+use contextweaver_core::text::{Analyzer, TermSet, Terms, cl100k_if_over, counted, for_each_word, is_stop_word};
 
 /// Builds the [`ChoiceGraph`] of a catalog: the same graph for the same items in any order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -395,11 +395,6 @@ fn group(range: Vec<(&str, Vec<u32>)>) -> Pending<'_> {
 
 fn node(kind: NodeKind, segment: String, label: String, hint: String) -> Node {
     Node { kind, parent: None, segment, label, hint }
-}
-
-/// A count with its noun: `1 tool`, `2 tools`.
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The number of names in a hint at most.

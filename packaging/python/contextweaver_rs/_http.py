@@ -33,7 +33,7 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
     try:
         with urllib.request.build_opener(_Refuses).open(request, timeout=seconds) as response:
             if not 200 <= response.status < 300:
-                raise ValueError(f"the server answers {response.status} {response.reason}")
+                raise ValueError(f"the server answered {response.status} {response.reason}")
             answer = bytearray()
             while chunk := response.read1(_AT_ONCE):
                 answer += chunk
@@ -44,7 +44,7 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
             return bytes(answer)
     except urllib.error.HTTPError as error:
         with error:
-            raise ValueError(f"the server answers {error.code} {error.reason}") from None
+            raise ValueError(f"the server answered {error.code} {error.reason}") from None
     except TimeoutError:
         raise ValueError("no answer in time") from None
     except urllib.error.URLError as error:

@@ -1,4 +1,4 @@
-"""For those who come from the Python package `contextweaver`: reads its files, and says what is different here.
+"""For users of the Python package `contextweaver`: reads its files, and says what is different here.
 
     from contextweaver_rs import Router, peer
 
@@ -35,7 +35,7 @@ class Loaded(Generic[T]):
     ignored: list[str] = field(default_factory=list)
     """The keys of the file that have no meaning here, as paths: `policy.extra`."""
     differs: list[str] = field(default_factory=list)
-    """What works otherwise here, a sentence each."""
+    """What works differently here, one sentence each."""
     ids: dict[str, str] = field(default_factory=dict)
     """Of a catalog: the id here of each id there."""
 
@@ -55,29 +55,29 @@ def load_catalog(path: _Path) -> Loaded[Catalog]:
     ids = {item["metadata"]["id"]: item["id"] for item in items if "id" in item.get("metadata", {})}
     differs = []
     if any(old != new for old, new in ids.items()):
-        differs.append("ids are made of namespace, name and arguments; `ids` leads from the old to the new")
+        differs.append("ids are made of namespace, name and arguments; `ids` maps the old ones to the new")
     if count := sum("depends_on" in item["metadata"] for item in items if "metadata" in item):
         differs.append(f"`depends_on` of {count} items names old ids: it is kept in the metadata and not used")
     if count := sum(item.get("metadata", {}).get("kind") == "flow" for item in items):
-        differs.append(f"{count} flows are tools here")
+        differs.append(f"{count} flows became tools here")
     return Loaded(catalog, differs=differs, ids=ids)
 
 
 def load_session(path: _Path) -> Loaded[Session]:
     """Reads a session: the JSON that `contextweaver ingest` writes, or its lines.
 
-    Raises SessionError where an event cannot be read: a type that nothing knows is an error here, and no user's turn.
+    Raises SessionError where an event cannot be read: an unknown type is an error here, not a user's turn.
     """
     text = Path(path).read_text(encoding="utf-8")
     session = Session.ingest(text, name=Path(path).stem, source=fspath(path))
-    differs = ["prompts are in the order of time, and headings count towards the budget"]
+    differs = ["prompts are in time order, and headings count towards the budget"]
     try:
         document = json.loads(text)
     except ValueError:
         document = {}
     if isinstance(document, dict) and document.get("artifacts"):
         count = len(document["artifacts"])
-        differs.append(f"the file has no content of its {count} artifacts, so there is nothing to view; ingest the events anew for that")
+        differs.append(f"the file has no content of its {count} artifacts, so there is nothing to view; to have it, ingest the events again")
     return Loaded(session, differs=differs)
 
 
@@ -94,7 +94,7 @@ def load_config(source: _Path | Mapping[str, Any]) -> Loaded[dict[str, Any]]:
         return _gateway(document)
     if document.keys() & {"budget", "policy", "scoring", "routing", "mode"}:
         return _profile(document)
-    raise InputError("neither `upstreams` nor `catalog` (a gateway) nor `budget`, `policy`, `scoring` or `routing` (a profile) is there")
+    raise InputError("it has neither `upstreams` or `catalog` (a gateway) nor `budget`, `policy`, `scoring` or `routing` (a profile)")
 
 
 def _document(source: _Path | Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _document(source: _Path | Mapping[str, Any]) -> dict[str, Any]:
         try:
             import yaml  # type: ignore[import-untyped, unused-ignore]
         except ModuleNotFoundError:
-            raise InputError(f"{fspath(source)}: YAML needs PyYAML here; install it, or give what it reads") from None
+            raise InputError(f"{fspath(source)}: YAML needs PyYAML here; install it, or pass the loaded mapping") from None
         document = yaml.safe_load(text)
     else:
         try:
@@ -113,20 +113,20 @@ def _document(source: _Path | Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise InputError(f"{fspath(source)}: not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise InputError(f"{fspath(source)}: an object is expected, not {type(document).__name__}")
+        raise InputError(f"{fspath(source)}: expected an object, not {type(document).__name__}")
     return document
 
 
 # Keys of a gateway's file that another key replaces here, or that are flags.
 _REPLACED = {
-    "beam_width": "every tool is scored, so that there is no beam; `routing.navigation` turns one on",
+    "beam_width": "every tool is scored, so there is no beam; `routing.navigation` turns one on",
     "pin": "`pins` holds the definitions of servers against what was accepted, tool by tool; see `contextweaver mcp pins`",
-    "live_refresh": "tools that a server adds or changes are taken over at once, without a setting",
+    "live_refresh": "tools that a server adds or changes are picked up at once; there is no setting",
     "state_dir": "`state` and `artifacts.path` say what is kept and where",
     "redact": "`artifacts.redact_secrets` and `firewall.secrets` mask what is stored and shown",
-    "quiet": "standard error has warnings alone, unless RUST_LOG asks for more",
+    "quiet": "standard error has only warnings, unless RUST_LOG asks for more",
     "version": "the gateway gives its own version",
-    "transport": "`mcp serve --http` serves HTTP, and without it standard streams",
+    "transport": "`mcp serve --transport http` serves HTTP; the default is standard streams",
     "host": "`http.listen` holds address and port",
     "port": "`http.listen` holds address and port",
 }
@@ -140,7 +140,7 @@ def _gateway(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     kept = _pruned({key: value for key, value in document.items() if key not in replaced}, schema, schema, "", ignored)
     # Without one of its conditions, a rule would fit other calls than it did.
     if guards := [key for key in ignored if key.startswith(("policy.", "visibility_profiles."))]:
-        raise InputError(f"{', '.join(guards)}: not known here, and leaving it out would permit other calls; say it as docs/gateway.md does")
+        raise InputError(f"{', '.join(guards)}: not known here, and leaving it out would allow other calls; write it as docs/gateway.md does")
     if "host" in document or "port" in document:
         kept["http"] = {"listen": f"{document.get('host', '127.0.0.1')}:{document.get('port', 8080)}"}
     return Loaded({"gateway": kept}, ignored=ignored, differs=differs)
@@ -159,7 +159,7 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if limits := policy.pop("max_items_per_kind", None):
         kept["max_items_per_kind"] = max(limits.values()) if isinstance(limits, dict) else limits
         if isinstance(limits, dict) and len(set(limits.values())) > 1:
-            differs.append("`policy.max_items_per_kind` is one number for all kinds; the largest was taken")
+            differs.append("`policy.max_items_per_kind` is one number for all kinds here; the largest was taken")
     if kept:
         context["policy"] = kept
     ignored += [f"policy.{key}" for key, value in policy.items() if value not in (None, [], {}, False, "drop")]
@@ -168,7 +168,7 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
         context["dedup"] = {"threshold": scoring.pop("dedup_threshold")}
     ignored += [f"scoring.{key}" for key in scoring]
     if scoring:
-        differs.append("`scoring`: what matters for a prompt is weighed otherwise; docs/formats.md has the fields")
+        differs.append("`scoring`: what matters for a prompt is weighted differently; docs/formats.md has the fields")
     routing: dict[str, Any] = {}
     theirs = dict(document.get("routing") or {})
     if "top_k" in theirs:
@@ -178,7 +178,7 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if theirs.keys() & {"beam_width", "max_depth"}:
         differs.append("`routing.beam_width` and `routing.max_depth`: every tool is scored; `navigation` turns a beam on")
     if "confidence_gap" in theirs:
-        differs.append("`routing.confidence_gap` is a share of the best score here, and no difference; the default was kept")
+        differs.append("`routing.confidence_gap` is a share of the best score here, not a difference; the default was kept")
     ignored += [f"routing.{key}" for key in theirs]
     return Loaded({"routing": routing, "context": context}, ignored=sorted(ignored), differs=differs)
 

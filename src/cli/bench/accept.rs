@@ -11,23 +11,23 @@ use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::{machine, tables};
 
 pub(super) const EXAMPLE: &str = "\
-Nothing computes a recorded table again. `bench check` compares its bytes with the digest that this command notes in
-scorecard/timings/timings.json, and names it. The programs that record tables there do the same.
+A recorded table is never computed again. `bench check` compares its bytes with the digest that this command notes in
+scorecard/timings/timings.json, and names it if they differ. Programs that record tables there note it themselves.
 
 Example:
   contextweaver bench accept scorecard/timings/rivals.csv --machine desk";
 
-/// Note that a recorded table is what was recorded
+/// Accept a recorded table as it is, by noting its digest
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AcceptArgs {
     #[command(flatten)]
     place: Place,
     /// A table in scorecard/timings/
     table: PathBuf,
-    /// The machine on which it was recorded, where its rows do not name it [default: this one]
+    /// The machine it was recorded on, if its rows do not name it [default: this one]
     #[arg(long, value_name = "NAME", value_parser = machine::parse_name)]
     machine: Option<String>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

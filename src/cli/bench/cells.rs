@@ -23,17 +23,17 @@ Examples:
 
 Every line is a cell: a results file, a case, and what their record depends on.";
 
-/// Print the cells of a run, one JSON object a line
+/// Print the cells of a run, one JSON object per line
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CellsArgs {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     everything: Everything,
-    /// Only those of one share of several, e.g. 1/4
+    /// Only one share of several, e.g. 1/4
     #[arg(long, value_name = "I/N")]
     shard: Option<Share>,
-    /// Show what would be run and about how long it takes, for people
+    /// Show what would run and roughly how long it takes, for people
     #[arg(long)]
     plan: bool,
     /// With --plan: a folder of stored cells, which are not run again
@@ -81,11 +81,11 @@ pub(super) const CELL_EXAMPLE: &str = "\
 Example:
   contextweaver bench cells | contextweaver bench cell > results.jsonl
 
-For every line of standard input one line is written: what came of the cell, or
+One line is written for each line of standard input: the result of the cell, or
   {\"line\": 3, \"error\": \"...\"}
-for a line that is not a cell, or a cell of another version or of other inputs than here.";
+for a line that is not a cell, or is a cell of another version or other inputs.";
 
-/// Compute cells: reads them on standard input, writes results on standard output, one line each
+/// Compute the cells read from standard input, and write one result line each to standard output
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CellArgs {
     #[command(flatten)]
@@ -126,9 +126,9 @@ Examples:
   contextweaver bench merge --cells shard-1 --cells shard-2
   contextweaver bench merge --results results.jsonl
 
-Writes what one run would have written, byte for byte, where every cell is there.";
+Writes what one run would have written, byte for byte, if no cell is missing.";
 
-/// Put cells together that others computed, and write the scorecard
+/// Merge cells that were computed elsewhere, and write the scorecard
 #[derive(Debug, Args)]
 pub(in crate::cli) struct MergeArgs {
     #[command(flatten)]
@@ -141,7 +141,7 @@ pub(in crate::cli) struct MergeArgs {
     /// Lines that `bench cell` wrote; may be repeated
     #[arg(long, value_name = "FILE")]
     results: Vec<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -177,12 +177,15 @@ fn read_results(path: &Path, answers: &mut BTreeMap<String, CellResult>) -> Resu
                 }
             }
         })?;
-        ensure!(result.key == result.cell.key(), "{shown}:{number}: the key is not that of the cell; compute it again");
+        ensure!(
+            result.key == result.cell.key(),
+            "{shown}:{number}: the key does not belong to the cell; compute it again"
+        );
         if let Some(other) = answers.insert(result.key.clone(), result.clone()) {
             let text = |one: &CellResult| serde_json::to_string(&one.outcome);
             ensure!(
                 text(&other)? == text(&result)?,
-                "{shown}:{number}: another line has other facts for {}; compute it again",
+                "{shown}:{number}: another line has different facts for {}; compute it again",
                 result.cell.label()
             );
         }

@@ -32,20 +32,20 @@ Examples:
 Exit codes: 0 nothing moved and no gate failed, 1 something moved or a gate failed, 2 error, or a
 base that is not comparable.";
 
-/// Compute the results again and compare: exit 1 and the first differences when anything moved
+/// Compute the results again and compare: if anything moved, show the first differences and exit with 1
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     everything: Everything,
-    /// In a workspace: judge against this results file, such as that of the base branch
+    /// In a workspace: judge against this results file, such as the base branch's
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// In a workspace: write a report into one HTML file, with the failures, what is taken for what, every query, the gate
+    /// In a workspace: write a report as one HTML file: the failures, the confusions, every query, the gate
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: CheckFormat,
 }
@@ -93,7 +93,7 @@ fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{} · {}: {}", wrong.results, wrong.case, wrong.reason)?;
     }
     if verdict.wrong.len() > SHOWN {
-        writeln!(out, "… and {} more of such records", verdict.wrong.len() - SHOWN)?;
+        writeln!(out, "… and {} more such records", verdict.wrong.len() - SHOWN)?;
     }
     for page in &verdict.pages {
         writeln!(out, "{page}: does not show the committed results")?;

@@ -16,8 +16,8 @@ use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine};
 
 pub(super) const EXAMPLE: &str = "\
-Every rule of docs/engines.md is tried on a small catalog of ours, and a mistake does not end it. Each line says ok,
-wrong or not tried; below a mistake stands what was sent, what came back, and what to do.
+Every rule of docs/engines.md is tried on a small built-in catalog, and a mistake does not end the check. Each line says
+ok, wrong or not tried; a mistake is followed by what was sent, what came back, and what to do.
 
 Examples:
   contextweaver bench check-engine --process 'python3 engine.py'
@@ -28,7 +28,7 @@ Examples:
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 it could not be started or read.";
 
-/// Check an engine of yours rule by rule, before it is measured
+/// Check your own engine rule by rule, before it is measured
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("engine").required(true).args(["process", "context", "mcp", "run"])))]
 pub(in crate::cli) struct CheckEngineArgs {
@@ -59,7 +59,7 @@ pub(in crate::cli) struct CheckEngineArgs {
     /// The queries of the run file
     #[arg(long, value_name = "FILE", requires = "run")]
     queries: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -41,23 +41,23 @@ pub(super) struct ChooseArgs {
     /// docs/engines.md; may be repeated
     #[arg(long, value_name = "NAME=COMMAND", help_heading = HEADING, value_parser = named_command)]
     choose: Vec<(String, String)>,
-    /// Cards that it is shown for a query, 1 to 100 [default: 10]
+    /// Cards to show it for each query, 1 to 100 [default: 10]
     #[arg(long, value_name = "N", help_heading = HEADING, value_parser = cards, requires = "choose")]
     cards: Option<usize>,
-    /// Give it the definitions of these tools too, as the list that goes into a request: openai, openai-responses,
+    /// Also give it the definitions of these tools, as the list that goes into a request: openai, openai-responses,
     /// anthropic, gemini or mcp
     #[arg(long, value_name = "FORMAT", help_heading = HEADING, value_parser = form, requires = "choose")]
     choose_as: Option<ToolFormat>,
-    /// Give it this variable of the environment, e.g. a key; may be repeated
+    /// Pass it this environment variable, e.g. a key; may be repeated
     #[arg(long, value_name = "VARIABLE", help_heading = HEADING, requires = "choose")]
     choose_env: Vec<String>,
-    /// Seconds that one of its answers may take [default: 60]
+    /// Seconds to wait for each of its answers [default: 60]
     #[arg(long, value_name = "SECONDS", help_heading = HEADING, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "choose")]
     choose_timeout: Option<u64>,
     /// Write what it was asked and what it said, as JSON lines
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "choose")]
     record: Option<PathBuf>,
-    /// Score what --record wrote: the same figures without the program
+    /// Score what --record wrote: the same figures, without running the program
     // With `choose` alone, clap would no longer ask the others for the `choose` that they require.
     #[arg(long, value_name = "FILE", help_heading = HEADING,
         conflicts_with_all = ["choose", "cards", "choose_as", "choose_env", "choose_timeout", "record"])]
@@ -73,7 +73,7 @@ fn cards(text: &str) -> Result<usize, String> {
 /// A form of definitions.
 fn form(text: &str) -> Result<ToolFormat, String> {
     let found = FORMS.into_iter().find(|format| format.key() == text);
-    found.ok_or_else(|| format!("there are {}", FORMS.map(ToolFormat::key).join(", ")))
+    found.ok_or_else(|| format!("use one of {}", FORMS.map(ToolFormat::key).join(", ")))
 }
 
 /// Where answers of a run go that ended too early: beside the file of `--record`, which keeps what it had.
@@ -98,7 +98,7 @@ fn writable(path: &Path) -> Result<()> {
     });
     match tried {
         Err(error) if !is_open => {
-            Err(error).context("--record: the file cannot be written; name one in a folder that is there")
+            Err(error).context("--record: the file cannot be written; name one in a folder that exists")
         }
         _ => Ok(()),
     }
@@ -135,7 +135,7 @@ impl ChooseArgs {
             bail!("--choose names `{name}` twice; give each program a name of its own");
         }
         if let Some(name) = self.choose_env.iter().find(|name| std::env::var_os(name).is_none()) {
-            bail!("--choose-env {name}: there is no such variable here; set it, or leave the option out");
+            bail!("--choose-env {name}: this environment variable is not set; set it, or leave out the option");
         }
         self.record.as_deref().map_or(Ok(()), writable)
     }
@@ -185,9 +185,9 @@ pub(super) fn keep_at_a_signal() {
     });
     let Some(record) = free else { return };
     match write(path, &record) {
-        Err(error) => note(&format!("--record: what was said is not kept: {error}")),
+        Err(error) => note(&format!("--record: the answers could not be saved: {error}")),
         Ok(()) if record.part().is_empty() => {}
-        Ok(()) => note(&format!("the answers so far are kept in {}", partial(path).display())),
+        Ok(()) => note(&format!("the answers so far were saved to {}", partial(path).display())),
     }
     std::mem::forget(record);
 }
@@ -274,7 +274,7 @@ impl Choices {
             let (said_of, asked_of) = (count(said), count(asked));
             let but = match record {
                 _ if said == 0 => String::new(),
-                _ if said == asked => "; every question was answered before".to_owned(),
+                _ if said == asked => "; every question had been answered".to_owned(),
                 Some(path) => {
                     format!("; {said_of} of {asked_of} answers are kept in {}", partial(path).display())
                 }

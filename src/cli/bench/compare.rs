@@ -40,20 +40,20 @@ BASE and HEAD are each one of
                       workspace, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
   an engine           default, lexical, bm25 …, or a program of
-                      scenarios/engines.toml, of which recorded results are read
+                      scenarios/engines.toml, whose recorded results are read
   a configuration     a TOML file of the router; two of the context engine are
                       compared scenario by scenario
   a run file          TREC or tab-separated, with --catalog and --queries
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a
                       score for each item
 
-A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
-Without one, a file of `bench eval` or of a workspace gives the engine that the other side names. A log of lm-eval with
-several filters takes the name of one: samples.jsonl#strict-match.
+For a results file with several engines, add a name: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
+Without one, a file of `bench eval` or of a workspace gives the engine that the other side names. For a log of lm-eval
+with several filters, add the name of one: samples.jsonl#strict-match.
 
 Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
-and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
-then says `recorded`.
+and --queries. Next to a third-party program, our engine is read from the same records, and the output says
+`recorded`.
 
 Two configurations of the context engine, or one and `default`, are compared by what they keep. It takes six scenarios
 that lose to show that HEAD has regressed; with fewer it is inconclusive.
@@ -74,25 +74,25 @@ Exit codes: 0 not regressed, 1 regressed, 2 error or not comparable.";
 pub(in crate::cli) struct CompareArgs {
     #[command(flatten)]
     place: Place,
-    /// What is compared with
+    /// What to compare with
     #[arg(value_name = "BASE")]
     base: String,
-    /// What is judged
+    /// What to judge
     #[arg(value_name = "HEAD")]
     head: String,
-    /// The measure that decides [default: recall@5]; of a log the name of a score [default: its first]
+    /// The measure that decides [default: recall@5]; for a log, the name of a score [default: its first]
     #[arg(long, value_name = "NAME")]
     measure: Option<String>,
-    /// Compare the queries that both have, although the catalog or the queries changed
+    /// Compare the queries that both have, even if the catalog or the queries changed
     #[arg(long)]
     changed_inputs: bool,
     /// Catalog file, or a folder with one file per server; may be repeated
     #[arg(long, value_name = "PATH", requires = "queries")]
     catalog: Vec<PathBuf>,
-    /// Queries, one JSON object a line
+    /// Queries, one JSON object per line
     #[arg(long, value_name = "FILE", requires = "catalog")]
     queries: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -180,7 +180,7 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     match comparison.verdict.word {
         Word::Regressed => Ok(Outcome::Drift),
         Word::NotComparable => bail!(
-            "the inputs differ: {}; measure both on the same, or compare what both have with --changed-inputs",
+            "the inputs differ: {}; measure both on the same inputs, or compare what both have with --changed-inputs",
             comparison.differing_inputs.join("; ")
         ),
         _ => Ok(Outcome::Ok),
@@ -228,7 +228,7 @@ fn file_and_engine(argument: &str) -> (&str, Option<&str>) {
 /// What an argument names: a file, a revision of one, or an engine.
 fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
     let (argument, engine) = file_and_engine(argument);
-    let unnamed = || bail!("{argument}: no name stands behind `#`; name an engine of the file, or leave out the `#`");
+    let unnamed = || bail!("{argument}: there is no name after `#`; name an engine of the file, or leave out the `#`");
     let engine = match engine {
         Some("") => return unnamed(),
         Some(name) => Some(name.to_owned()),
@@ -263,7 +263,7 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
             );
         }
         let record = format!("`contextweaver bench run --engines {argument}` records it");
-        let records = Records::of(args).with_context(|| format!("{argument}: nothing is recorded of it; {record}"))?;
+        let records = Records::of(args).with_context(|| format!("{argument}: nothing is recorded for it; {record}"))?;
         return records.engine(argument).with_context(|| format!("{argument}: {record}"));
     }
     if path.is_dir() {
@@ -288,7 +288,7 @@ fn configuration(path: &Path, bytes: &[u8]) -> Result<Side> {
             Ok(Side::Context(Box::new(config)))
         }
         (Err(routing), Err(context)) => bail!(
-            "{name}: no configuration of either engine: of the router: {}; of the context engine: {}",
+            "{name}: not a configuration of either engine; for the router: {}; for the context engine: {}",
             routing.message(),
             context.message()
         ),

@@ -22,7 +22,7 @@ Example:
   contextweaver bench eval --catalog tools.json --queries queries.jsonl \\
     --engine default --process 'same=contextweaver bench engine'";
 
-/// Answer queries on standard streams, by the protocol of docs/engines.md
+/// Answer queries over standard input and output, by the protocol of docs/engines.md
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EngineArgs {
     /// An engine of the scorecard [default: default]

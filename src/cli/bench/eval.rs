@@ -46,7 +46,7 @@ use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
-Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
+Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool fits:
   {\"id\": \"q1\", \"query\": \"who is on call\", \"relevant\": [\"get_oncall\"]}
   {\"id\": \"q2\", \"query\": \"order a pizza\", \"relevant\": []}
 
@@ -66,15 +66,15 @@ Engines are measured in the order engines, configurations, processes, runs; each
 query, and gates judge the first. docs/engines.md says how a program takes part. One that does not (missing, unsupported,
 failed, timed out) is a row with that word; the others are measured and printed.
 
-Exit codes: 0 measured and no gate failed, 1 a gate failed, 2 error, an engine that gave nothing, or a baseline of other
-inputs.";
+Exit codes: 0 measured and no gate failed, 1 a gate failed, 2 error, an engine without results, or a baseline with
+other inputs.";
 
 /// Measure engines on your own catalog and queries, and gate on the result
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EvalArgs {
     #[command(flatten)]
     source: CatalogSource,
-    /// Queries, one JSON object a line
+    /// Queries, one JSON object per line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …), or in a checkout a program of
@@ -87,7 +87,7 @@ pub(in crate::cli) struct EvalArgs {
     /// A program that answers by the protocol of docs/engines.md; may be repeated
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named_command)]
     process: Vec<(String, String)>,
-    /// A gateway: an MCP server whose search tool is asked, before servers that are played from the catalog. In the
+    /// A gateway: an MCP server whose search tool is called, in front of servers simulated from the catalog. In the
     /// command, `{config}` becomes a file with a member `mcpServers`, `{upstreams}` one for `contextweaver mcp serve`
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named_command,
         requires_all = ["mcp_search_tool", "mcp_query_argument", "mcp_ids"])]
@@ -112,13 +112,13 @@ pub(in crate::cli) struct EvalArgs {
     /// Compare the first engine with an earlier `--format json`; a regression fails
     #[arg(long, value_name = "FILE", help_heading = "Gates")]
     baseline: Option<PathBuf>,
-    /// Compare the queries that both have, although the catalog or the queries changed
+    /// Compare the queries that both have, even if the catalog or the queries changed
     #[arg(long, requires = "baseline", help_heading = "Gates")]
     changed_inputs: bool,
     /// Fail when a measure of the first engine is below a value; may be repeated
     #[arg(long, value_name = "MEASURE=VALUE", help_heading = "Gates", value_parser = threshold)]
     fail_under: Vec<(Measure, f64)>,
-    /// Fail when all definitions of the catalog take more tokens
+    /// Fail when all definitions of the catalog take more tokens than this
     #[arg(long, value_name = "TOKENS", help_heading = "Gates")]
     max_tokens: Option<usize>,
     /// Write the ranking of the first engine: query id, rank, tool, score and tool id, tab-separated
@@ -127,10 +127,10 @@ pub(in crate::cli) struct EvalArgs {
     /// Write qrels and runs in TREC form, and our measures, into this folder
     #[arg(long, value_name = "DIR")]
     trec_out: Option<PathBuf>,
-    /// Write a report of all engines into one HTML file: the failures, what is taken for what, every query
+    /// Write a report of all engines as one HTML file: the failures, the confusions, every query
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Form,
 }
@@ -326,7 +326,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let mut ran = measure(args, &collection)?;
     ran.compare_with_the_first();
-    let Some(first) = ran.measured.first() else { bail!("no engine gave anything: {}", reasons(&ran.absent)) };
+    let Some(first) = ran.measured.first() else { bail!("no engine produced results: {}", reasons(&ran.absent)) };
     let judged = (!ran.lacks_first).then_some(first);
     let choices = match judged {
         Some(first) if args.choose.is_asked() => {
@@ -350,7 +350,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let said = Said { args, collection: &collection, ran: &ran, chosen: &choices.chosen, decision, gates: &gates };
     said.print(out)?;
     if let Some(error) = unkept {
-        return Err(error).context("--record: what was said is not kept");
+        return Err(error).context("--record: the answers could not be saved");
     }
     said.ended()
 }
@@ -497,9 +497,10 @@ impl Said<'_> {
         if !absent.is_empty() {
             let gates = !args.fail_under.is_empty() || args.max_tokens.is_some() || args.baseline.is_some();
             let unjudged =
-                if *lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
+                if *lacks_first && gates { "; the gates judge the first engine, which has no results" } else { "" };
             let engines = absent.iter().any(|one| one.role != Role::Chooser);
-            let what = if engines { "some engines gave nothing" } else { "some programs did not choose to the end" };
+            let what =
+                if engines { "some engines produced no results" } else { "some programs did not finish choosing" };
             bail!("{what}: {}{unjudged}", reasons(absent));
         }
         if self.decision.is_some_and(|decision| decision.word == Word::NotComparable) {
@@ -897,8 +898,8 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     }
     if !same_inputs && baseline.queries.is_empty() {
         bail!(
-            "the baseline `{}` holds no digests of its queries, so nothing says which of them are still the same; record it \
-             again",
+            "the baseline `{}` has no digests of its queries, so it is unknown which of them are still the same; \
+             record it again",
             base.configuration
         );
     }
@@ -959,6 +960,6 @@ fn known(found: &Estimate, queries: usize, least: f64) -> String {
         // Queries that are all alike have no interval; yet the next may be another (the rule of three).
         (1.0 - 0.05_f64.powf(1.0 / queries.max(1) as f64), "at 95 %, all of them being alike")
     };
-    let near = if (found.mean - least).abs() <= within { "; other queries could turn this gate" } else { "" };
+    let near = if (found.mean - least).abs() <= within { "; other queries could flip this gate" } else { "" };
     format!("{} queries tell it to within {} ({how}){near}", count(queries), share(within))
 }

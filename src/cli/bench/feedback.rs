@@ -24,7 +24,7 @@ Example:
 pub(in crate::cli) struct FeedbackArgs {
     #[command(flatten)]
     place: Place,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -18,10 +18,10 @@ use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_core::text::Estimator;
 
 pub(super) const EXAMPLE: &str = "\
-FILE is a recorded session, one result of an MCP tool (a CallToolResult as JSON), or any text; of a session the results
-over 2000 characters are measured. Questions whose answers are known are asked about every result; a question survives
-when a summary states label and answer together. Nobody but the machine looks at it: read the summaries with
-`contextweaver firewall`.
+FILE is a recorded session, one result of an MCP tool (a CallToolResult as JSON), or any text; in a session, the
+results over 2000 characters are measured. Questions whose answers are known are asked about every result; a question
+survives when a summary states label and answer together. Only the machine judges them: to read the summaries yourself,
+use `contextweaver firewall`.
 
 Examples:
   contextweaver bench fidelity session.json
@@ -33,13 +33,13 @@ pub(in crate::cli) struct FidelityArgs {
     /// Results or recorded sessions
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Tokens of a summary at most
+    /// Maximum tokens of a summary
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values_t = CAPS)]
     tokens: Vec<usize>,
-    /// Name every question that no summary answers
+    /// List every question that no summary answers
     #[arg(long)]
     lost: bool,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -67,7 +67,7 @@ pub(super) fn run(args: &FidelityArgs, out: &mut dyn Write) -> Result<Outcome> {
         contents.extend(large(source::contents(&path.display().to_string(), &bytes)));
     }
     if contents.is_empty() {
-        note("no result over 2000 characters in these files: all of them would stand in the prompt as they are");
+        note("no result over 2000 characters in these files: all of them would go into the prompt unchanged");
         return Ok(Outcome::Ok);
     }
     let view = |content: &Content, selector: &Selector| reach::by_selector(content, selector);

@@ -20,8 +20,9 @@ use contextweaver_bench::eval::workspace::Scope;
 use contextweaver_bench::report;
 
 pub(super) const EXAMPLE: &str = "\
-The catalogs are made around the queries of `workbench`, with the statistics of real ones. A million tools take some
-gigabytes of memory and some minutes. Without --record nothing is written; afterwards `bench render` shows what was recorded.
+The catalogs are made around the queries of `workbench`, with the statistics of real ones. A million tools take a few
+gigabytes of memory and a few minutes. Without --record nothing is written; afterwards `bench render` shows what was
+recorded.
 
 Example:
   contextweaver bench growth --sizes 1000,10000
@@ -38,13 +39,13 @@ pub(in crate::cli) struct GrowthArgs {
     /// Numbers of tools [default: 100 to a million]
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_values_t = SIZES, hide_default_value = true)]
     sizes: Vec<usize>,
-    /// Write the times to scorecard/timings/, in place of those that are there
+    /// Write the times to scorecard/timings/, replacing those already there
     #[arg(long, conflicts_with = "sizes")]
     record: bool,
     /// The machine's name in the timings file
     #[arg(long, value_name = "NAME", requires = "record", value_parser = machine::parse_name)]
     machine: Option<String>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

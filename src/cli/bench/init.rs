@@ -24,9 +24,8 @@ use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
 The folder gets gate.toml, with a paragraph for each threshold, and its schema for editors,
-catalog.json, queries.jsonl and a short README.md. Without --catalog it must hold a catalog.json already, and keeps it. Without
---queries it gets drafts, with which nothing is measured until they are reviewed. No file is
-overwritten.
+catalog.json, queries.jsonl and a short README.md. Without --catalog it must already contain a catalog.json, which is
+kept. Without --queries it gets drafts, which are not measured until they are reviewed. No file is overwritten.
 
 Examples:
   contextweaver bench init gate --catalog tools.json --queries queries.jsonl
@@ -42,7 +41,7 @@ pub(in crate::cli) struct InitArgs {
     /// The catalog: a file, or a folder with one file per server
     #[arg(long, value_name = "PATH")]
     catalog: Option<PathBuf>,
-    /// Queries, one JSON object a line
+    /// Queries, one JSON object per line
     #[arg(long, value_name = "FILE")]
     queries: Option<PathBuf>,
 }
@@ -53,7 +52,7 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     for name in [GATE_FILE, QUERIES, README, SCHEMA].into_iter().chain((!kept).then_some(CATALOG)) {
         if place(name).exists() {
             bail!(
-                "{}: it exists, and nothing is overwritten; name another folder, or remove it",
+                "{}: it already exists, and nothing is overwritten; name another folder, or remove it",
                 place(name).display()
             );
         }
@@ -61,7 +60,7 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     let source = args.catalog.clone().unwrap_or_else(|| place(CATALOG));
     if kept && !source.is_file() {
         bail!(
-            "{}: there is no such catalog; name one with --catalog; `contextweaver mcp capture --out FILE -- COMMAND` writes \
+            "{}: no such catalog; name one with --catalog; `contextweaver mcp capture --out FILE -- COMMAND` writes \
              one",
             source.display()
         );

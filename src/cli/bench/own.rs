@@ -130,7 +130,7 @@ pub(super) fn run(
     files(own).written("--html", html).check()?;
     let path = own.path(RESULTS_FILE);
     let base = path.exists().then(|| read_base(&path)).transpose().context(
-        "the last results cannot be compared with; restore the file, or remove it to begin without a comparison",
+        "the last results cannot be read to compare with; restore the file, or remove it to start without a comparison",
     )?;
     let fresh = fresh(own)?;
     let judged = judged(own, &fresh, base.as_ref())?;
@@ -163,7 +163,7 @@ pub(super) fn run(
         }
     }
     if !is_comparable(&judged) && !accept {
-        bail!("the last results have no query that is asked alike here; `--accept` replaces them with the new ones");
+        bail!("the last results share no query with this workspace; `--accept` replaces them with the new ones");
     }
     Ok(if holds { Outcome::Ok } else { Outcome::Drift })
 }
@@ -207,7 +207,7 @@ pub(super) fn check(
         }
     }
     if !is_comparable(&judged) && base.is_some() {
-        bail!("the base has no query that is asked alike here; record it again with this catalog and these queries");
+        bail!("the base shares no query with this workspace; record it again with this catalog and these queries");
     }
     let holds = judged.failed.is_empty() && differs.is_empty();
     Ok(if holds { Outcome::Ok } else { Outcome::Drift })
@@ -258,7 +258,7 @@ pub(super) fn sweep(
     write!(out, "{}", report::trials::routing_sweep(&outcomes, all))?;
     writeln!(
         out,
-        "\nAll rows are measured on the queries that one would choose by. {}\n\
+        "\nAll rows are measured on the queries that you would choose by. {}\n\
          Keep a part of your queries out of this workspace and measure your choice on them, with `bench eval --config`.",
         corrected(outcomes.len())
     )?;

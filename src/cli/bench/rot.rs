@@ -37,12 +37,12 @@ Examples:
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --format csv";
 
-/// Grow your own catalog with distractors and see what recall is left
+/// Grow your own catalog with distractors and see how much recall is left
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RotArgs {
     #[command(flatten)]
     source: CatalogSource,
-    /// Queries, one JSON object a line
+    /// Queries, one JSON object per line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// Routing configuration (TOML) [default: built in]
@@ -55,13 +55,13 @@ pub(in crate::cli) struct RotArgs {
     /// Number of tools after growth; may be repeated [default: 50 to 10 000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: Vec<u32>,
-    /// Draw the distractors with so many seeds: least and most say how much of a figure is the draw
+    /// Draw the distractors with this many seeds: least and most show how much of a figure is chance
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
-    /// Draw the curves of the first seed into this file, that of the control thin beside each
+    /// Draw the curves of the first seed into this file, with the control as a thin line beside each
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Form,
 }
@@ -328,7 +328,7 @@ fn parts(points: &[Point]) -> Vec<String> {
     let core = points.iter().find(|point| point.grade != Grade::Copies);
     if let Some(Point { own_tools, of_tools, queries, of_queries, .. }) = core {
         lines.push(format!(
-            "of your catalog its core stands in every size: {} of {} tools, and the {} of {} queries that these answer",
+            "every size contains the core of your catalog: {} of {} tools, and the {} of {} queries that these answer",
             count(*own_tools),
             count(*of_tools),
             count(*queries),

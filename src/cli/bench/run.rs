@@ -29,8 +29,8 @@ use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
 catalog is measured, and the gate of gate.toml judges it: also against the results of the last run
-in results.json. Where the gate holds, the new ones are written there; where it fails, the last ones
-stay, so that it fails again until the catalog is put right or --accept is given.
+in results.json. If the gate passes, the new results are written there; if it fails, the last ones stay, so it fails
+again until the catalog is fixed or --accept is given.
 
 Examples:
   contextweaver bench run
@@ -54,19 +54,19 @@ pub(in crate::cli) struct RunArgs {
     /// The machine's name in the timings file
     #[arg(long, value_name = "NAME", requires = "record_timings", value_parser = machine::parse_name)]
     machine: Option<String>,
-    /// Store what is measured in this folder, and take from it what is there: a run that was stopped goes on
+    /// Store what is measured in this folder and reuse what is there: a stopped run continues
     #[arg(long, value_name = "DIR")]
     cells: Option<PathBuf>,
     /// Measure one share of several, e.g. 1/4, and write no scorecard: `bench merge` does
     #[arg(long, value_name = "I/N", requires = "cells")]
     shard: Option<Share>,
-    /// Begin nothing more after this time, e.g. 60s or 5m: the cheapest first, and the rest is kept as recorded
+    /// Start nothing new after this time, e.g. 60s or 5m: the cheapest runs first, the rest is kept as recorded
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "all")]
     budget: Option<Duration>,
-    /// Report progress on standard error even where that is not a terminal
+    /// Report progress on standard error even if it is not a terminal
     #[arg(long)]
     progress: bool,
-    /// Run engines of others and ours through one door, all or by name, and record what they give; see docs/engines.md
+    /// Run third-party engines and ours through one interface, all or by name, and record it; see docs/engines.md
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["record_timings", "all", "large"])]
     engines: Vec<String>,
     /// Only on these collections, for engines that rank tools [default: all that are here]
@@ -75,16 +75,16 @@ pub(in crate::cli) struct RunArgs {
     /// Only on these scenarios of scenarios/context, for context engines [default: all that are here]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "engines")]
     scenarios: Vec<String>,
-    /// Compare with what is recorded, to six decimals, and write nothing: exit 1 where it differs
+    /// Compare with what is recorded, to six decimals, and write nothing: exit with 1 if it differs
     #[arg(long, requires = "engines")]
     check: bool,
-    /// In a workspace: write a report into one HTML file, with the failures, what is taken for what, every query, the gate
+    /// In a workspace: write a report as one HTML file: the failures, the confusions, every query, the gate
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// In a workspace: write results.json although the gate fails; later runs are judged against it
+    /// In a workspace: write results.json even if the gate fails; later runs are judged against it
     #[arg(long)]
     accept: bool,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -179,7 +179,7 @@ pub(super) fn print(ran: &Ran, format: Format, out: &mut dyn Write) -> Result<Ou
     }
     if !missing.is_empty() {
         let missing = missing.join(", ");
-        note(&format!("neither measured here nor recorded, and `contextweaver bench check` fails for it: {missing}"));
+        note(&format!("neither measured here nor recorded, so `contextweaver bench check` fails: {missing}"));
     }
     match format {
         Format::Json => print_json(out, "bench run", &Output { results: recordings.iter().collect(), timings })?,
@@ -287,7 +287,7 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
     let can_hide = hiding(&bench.workspace.judgements());
     if matches!(can_hide, Hiding::NotHidden(_)) {
-        note(&format!("the judgements of this checkout are within reach of an engine; {}", can_hide.sentence()));
+        note(&format!("an engine could read the judgements of this checkout; {}", can_hide.sentence()));
     }
     let bar = progress(selection.len());
     let mut same = true;

@@ -61,13 +61,13 @@ pub(in crate::cli) struct SweepArgs {
     /// What is varied [default: context; in a workspace: routing]
     #[arg(long, value_enum)]
     what: Option<What>,
-    /// Try these values of a parameter in place of those of the grid, e.g. summary=200,400; may be repeated
+    /// Try these values of a parameter instead of the grid's, e.g. summary=200,400; may be repeated
     #[arg(long, value_name = "PARAMETER=V1,V2")]
     vary: Vec<Vary>,
-    /// Show every configuration and not only the default and the fronts; for the router, every collection too
+    /// Show every configuration, not only the default and the fronts; for the router, every collection too
     #[arg(long)]
     all: bool,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -108,7 +108,7 @@ fn context(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Resu
     write!(out, "{}", report::trials::sweep(&shown))?;
     writeln!(
         out,
-        "\nAll rows are in-sample: measured on the scenarios that one would choose by. {}",
+        "\nAll rows are in-sample: measured on the scenarios that you would choose by. {}",
         corrected(configurations.len())
     )?;
     if let Some(held) = held_out {
@@ -138,7 +138,7 @@ pub(super) fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Resul
     for (parameter, value) in edges {
         writeln!(
             out,
-            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
+            "{parameter}: the best value tried, {value}, is at the edge of the grid; a better one may lie beyond it"
         )?;
     }
     Ok(Outcome::Ok)

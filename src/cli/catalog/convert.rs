@@ -16,7 +16,7 @@ use contextweaver_core::files::replace_file;
 /// The arguments of `catalog convert`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The form that is read is recognised by its content: MCP, OpenAI, Anthropic, Gemini, Bedrock, OpenAPI,
+The form of the input is recognised by its content: MCP, OpenAI, Anthropic, Gemini, Bedrock, OpenAPI,
 A2A agent cards, LangChain, LlamaIndex, Vercel AI SDK, weaver-spec, Agent Skills, or the native form.
 
 Examples:
@@ -32,11 +32,11 @@ pub(in crate::cli) struct ConvertArgs {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write here under which name each tool is called, with the id behind it (JSON)
+    /// Write the name that each tool is called by, with its id, to this file (JSON)
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
-    /// error all the same
+    /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
+    /// still an error
     #[arg(long)]
     lenient: bool,
 }

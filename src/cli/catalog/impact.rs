@@ -26,13 +26,13 @@ pub(super) struct ImpactArgs {
     /// Measure what the change does to routing, and judge it; needs --queries
     #[arg(long, requires = "queries", help_heading = "Impact")]
     pub(super) impact: bool,
-    /// Queries, one JSON object a line, naming tools of either catalog
+    /// Queries, one JSON object per line, naming tools of either catalog
     #[arg(long, value_name = "FILE", requires = "impact", help_heading = "Impact")]
     queries: Option<PathBuf>,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE", requires = "impact", help_heading = "Impact")]
     config: Option<PathBuf>,
-    /// Fail when all definitions of the new catalog take more tokens
+    /// Fail when all definitions of the new catalog take more tokens than this
     #[arg(long, value_name = "TOKENS", requires = "impact", help_heading = "Impact")]
     max_tokens: Option<usize>,
     /// Fail when a measure of the new catalog is below a value; may be repeated

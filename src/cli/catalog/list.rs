@@ -106,7 +106,7 @@ pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     if items.is_empty() {
         let kinds: Vec<&str> = args.kind.iter().map(|kind| Kind::from(*kind).name()).collect();
         let passing = counted(allowed.len(), "item", "items");
-        bail!("--kind: none of the {passing} that the other options leave is of the kind {}", kinds.join(" or "));
+        bail!("--kind: none of the {passing} that the other options leave has the kind {}", kinds.join(" or "));
     }
     if args.tags { tags(args, &items, &loaded.left_out, out) } else { cards(args, &items, &loaded.left_out, out) }
 }
@@ -119,7 +119,7 @@ fn said(error: &FilterError) -> String {
             format!("no item has the {subject} `{}`{nearest}", shown(value))
         }
         FilterError::NothingLeft(items) => format!(
-            "none of {} has all that is asked for; leave out one of --namespace, --tag, --exclude-tag, --no-destructive",
+            "none of {} matches all options; leave out one of --namespace, --tag, --exclude-tag, --no-destructive",
             counted(*items, "item", "items")
         ),
     }

@@ -32,7 +32,7 @@ pub(in crate::cli) struct DraftArgs {
     /// Catalog file or folder, whose names the drafts use; tools that no session called get a draft from their definition
     #[arg(long, value_name = "PATH")]
     catalog: Vec<PathBuf>,
-    /// Where to write the drafts, readable for their owner alone [default: standard output]
+    /// Where to write the drafts, readable only by their owner [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Overwrite an existing file
@@ -57,7 +57,7 @@ pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
     let found = requests.drafts(catalog.as_ref());
     if !found.unknown.is_empty() {
         let names: Vec<&str> = found.unknown.iter().map(String::as_str).collect();
-        note(&format!("called, and not in the catalog: {}", names.join(", ")));
+        note(&format!("called, but not in the catalog: {}", names.join(", ")));
     }
     if found.drafts.is_empty() {
         bail!("nothing to draft: no session has a request that led to the call of a known tool; give --catalog too");

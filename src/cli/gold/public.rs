@@ -32,7 +32,7 @@ pub(in crate::cli) struct SourcesArgs {
     /// The folder of public collections
     #[arg(long, value_name = "DIR", default_value = USUAL_FOLDER)]
     public: PathBuf,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -44,8 +44,8 @@ Examples:
   contextweaver gold fetch
   contextweaver gold fetch toolbench --to downloads
 
-Files that are there already and are the right ones stay. Every file is checked before it is written. HTTPS_PROXY and
-its like are obeyed. Licences differ: see `contextweaver gold sources`.")]
+Files that are already there, and are the right ones, are kept. Every file is checked before it is written. HTTPS_PROXY
+and similar variables are respected. Licences differ: see `contextweaver gold sources`.")]
 pub(in crate::cli) struct FetchArgs {
     /// Collections whose files to download; all when none is given
     #[arg(value_name = "NAME")]
@@ -59,7 +59,7 @@ pub(in crate::cli) struct FetchArgs {
     /// Server of the files of repositories, as OWNER/NAME/COMMIT/PATH
     #[arg(long, value_name = "URL", default_value = GITHUB)]
     github: String,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -82,7 +82,7 @@ pub(in crate::cli) struct BuildArgs {
     /// Where to put the collections, a folder for each
     #[arg(long, value_name = "DIR", default_value = USUAL_FOLDER)]
     to: PathBuf,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -94,7 +94,7 @@ fn chosen<'m>(manifest: &'m Manifest, names: &[String]) -> Result<Vec<&'m Public
     }
     let known = || manifest.collections().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        manifest.collection(name).with_context(|| format!("no public collection `{name}`; there are {}", known()))
+        manifest.collection(name).with_context(|| format!("unknown public collection `{name}`; use one of {}", known()))
     };
     names.iter().map(find).collect()
 }
@@ -204,7 +204,7 @@ pub(super) fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<()> {
             continue;
         }
         let bytes = block_on(async { Ok(download(&downloader, source, file, &index, &args.github).await?) })?;
-        file.check(&bytes).with_context(|| format!("{}: {} is not the file that is meant", source.name, file.path))?;
+        file.check(&bytes).with_context(|| format!("{}: {} is not the expected file", source.name, file.path))?;
         make_folder(path.parent().unwrap_or(&args.to))?;
         replace_file(&path, &bytes)?;
         if args.format == Format::Text {
@@ -215,7 +215,7 @@ pub(super) fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<()> {
     if args.format == Format::Json {
         return print_json(out, "gold fetch", &json!({"folder": args.to, "files": total, "fetched": fetched}));
     }
-    writeln!(out, "{}: {} of {total} files downloaded, the others were there", args.to.display(), fetched.len())?;
+    writeln!(out, "{}: {} of {total} files downloaded, the rest already there", args.to.display(), fetched.len())?;
     Ok(())
 }
 
@@ -322,7 +322,7 @@ mod tests {
     fn unknown_names_and_folders_are_refused() {
         let message = |words: &[&str]| format!("{:#}", output(words).unwrap_err());
         let unknown = message(&["fetch", "garage"]);
-        assert!(unknown.starts_with("no public collection `garage`; there are bfcl_synth, "), "{unknown}");
+        assert!(unknown.starts_with("unknown public collection `garage`; use one of bfcl_synth, "), "{unknown}");
         assert_eq!(
             message(&["build", "--from", "/no/such/folder"]),
             "/no/such/folder: no such folder; run `contextweaver gold fetch`, or name the folder with --from"
@@ -340,7 +340,7 @@ mod tests {
         let path = format!("/{repository}/{commit}/{}", file.path);
         let wrong = vec![b' '; usize::try_from(file.bytes).unwrap()];
         let bodies = [wrong.as_slice(), b"[]", &[b' '; 1 << 20]];
-        let expected = ["SHA-256 ", "2 bytes, and the manifest states 149690", "more than 149690 bytes"];
+        let expected = ["SHA-256 ", "2 bytes, but the manifest states 149690", "more than 149690 bytes"];
         for (body, expected) in bodies.into_iter().zip(expected) {
             let server = serve([(path.clone(), answer("200 OK", body))].into_iter().collect());
             let words = ["fetch", "toolalpaca", "--to", to.to_str().unwrap(), "--github", &server];

@@ -23,7 +23,7 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the calls that wait; exit 1 if there are any
+    /// List the calls that are waiting; exit with 1 if there are any
     #[command(after_help = "Examples:
   contextweaver mcp approvals list --url http://127.0.0.1:7070 --token-file console-token
   contextweaver mcp approvals list --url http://127.0.0.1:7070 --token-file console-token --format json")]
@@ -31,9 +31,9 @@ enum Action {
         #[command(flatten)]
         console: Console,
     },
-    /// Let a call go on
+    /// Let a call proceed
     #[command(after_help = "\
-The number is the one that `mcp approvals list` shows. A call waits for five minutes, and is answered once.
+The number is the one that `mcp approvals list` shows. A call waits for five minutes, and can be answered once.
 
 Example:
   contextweaver mcp approvals approve 3 --url http://127.0.0.1:7070 --token-file console-token")]
@@ -60,13 +60,14 @@ struct Console {
     /// The address of the console, as `mcp serve --console` takes or prints it, without the token
     #[arg(long, value_name = "URL")]
     url: String,
-    /// A file with the token: that of `mcp serve --console-token-file`, or what stands behind `#token=` in the printed address
+    /// A file with the token: that of `mcp serve --console-token-file`, or what follows `#token=` in the printed
+    /// address
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// How long the console has to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -119,7 +120,7 @@ impl Console {
         let (token, patience) = (Some(self.token_file.as_path()), Duration::from_secs(self.timeout));
         block_on(running::ask(&self.url, path, body, token, patience)).map_err(|error| {
             let unreached = error.downcast_ref::<reqwest::Error>().is_some_and(|error| error.is_connect());
-            if unreached { error.context("no console is there; does the gateway run, with --console?") } else { error }
+            if unreached { error.context("no console; is the gateway running, with --console?") } else { error }
         })
     }
 
@@ -132,12 +133,12 @@ impl Console {
             StatusCode::OK => {
                 let passed: PassedOn = serde_json::from_str(&text).with_context(|| no_console(&address))?;
                 if passed.approve != approve {
-                    bail!("{}: it took the answer for another", no_console(&address));
+                    bail!("{}: it understood a different answer", no_console(&address));
                 }
             }
             // Of a call, what the console says is enough.
             StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::GONE if ConsoleServer::says_of_a_call(&text) => {
-                bail!("{id}: {}; `mcp approvals list` shows what waits", first_line(&text));
+                bail!("{id}: {}; `mcp approvals list` shows what is waiting", first_line(&text));
             }
             StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::GONE => {
                 bail!("{}: {}", no_console(&address), refusal(status, &text));
@@ -165,9 +166,9 @@ fn no_console(address: &str) -> String {
 fn refusal(status: StatusCode, text: &str) -> String {
     match status {
         StatusCode::UNAUTHORIZED => {
-            "the token is not that of this console; each start of a gateway makes and prints another".to_owned()
+            "the token does not belong to this console; a gateway makes and prints a new one at each start".to_owned()
         }
-        _ => format!("the server answers {status} {}", first_line(text)),
+        _ => format!("the server answered {status} {}", first_line(text)),
     }
 }
 

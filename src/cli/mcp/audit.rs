@@ -19,10 +19,10 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Check that every line follows the one before; exit 1 and name the first line that does not
+    /// Check that every line follows the one before; otherwise name the first one that does not, and exit with 1
     #[command(after_help = "\
-What is cut off at the end leaves no trace in the file. Note the hash that is printed somewhere else, and give it with
---head the next time: a line must still have it.
+Lines cut off at the end leave no trace in the file. Keep the printed hash somewhere else, and pass it with --head the
+next time: a line must still have it.
 
 Examples:
   contextweaver mcp audit verify audit.jsonl
@@ -33,11 +33,11 @@ Examples:
         /// A hash that an earlier check printed
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
-        /// The output format
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Show lines; with several filters, those that all of them let through
+    /// Show lines; with several filters, those that match all of them
     #[command(after_help = "\
 Examples:
   contextweaver mcp audit show audit.jsonl --decision refuse
@@ -60,7 +60,7 @@ Examples:
         /// The beginning of the time, such as 2026-11-25T12
         #[arg(long, value_name = "TIME")]
         time: Option<String>,
-        /// The output format: a line each
+        /// Output format: one line each
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -110,16 +110,16 @@ fn print(file: &Path, check: &AuditCheck, out: &mut dyn Write) -> Result<()> {
         None => line(out, format_args!("{file}: {} lines, and each follows the one before", check.lines))?,
     }
     if check.torn > 0 {
-        writeln!(out, "not finished, and gone on behind: {}", check.torn)?;
+        writeln!(out, "cut short, with lines after them: {}", check.torn)?;
     }
     if check.lost > 0 {
         writeln!(out, "lines that could not be written: {}", check.lost)?;
     }
     if check.open > 0 {
-        writeln!(out, "allowed, and without an end: {}", check.open)?;
+        writeln!(out, "allowed, but with no recorded end: {}", check.open)?;
     }
     if check.holds == Some(false) {
-        writeln!(out, "no line has the hash of --head: lines were cut off, or it is of another file")?;
+        writeln!(out, "no line has the hash of --head: lines were cut off, or it is from another file")?;
     }
     writeln!(out, "head: {}", check.head)?;
     Ok(())

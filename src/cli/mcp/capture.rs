@@ -17,7 +17,7 @@ use contextweaver_gateway::{Capture, GatewayConfig, UpstreamConfig};
 /// Save the definitions that a server lists as a catalog file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The definitions stand in the file byte for byte as the server sent them. `mcp serve --catalog`, `route --catalog` and
+The file has the definitions byte for byte as the server sent them. `mcp serve --catalog`, `route --catalog` and
 `catalog inspect` read it.
 
 Examples:
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Args {
     /// A header for it; `${env:NAME}` is replaced; repeatable
     #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = header)]
     header: Vec<(String, String)>,
-    /// The time-out for the server, in seconds
+    /// The timeout for the server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     timeout: f64,
     /// Overwrite an existing file
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = upstream(args)?;
     let capture = block_on(async {
         let name = args.server.as_deref().unwrap_or("server");
-        Capture::of(name, config, timeout).await.context("the server gave no lists")
+        Capture::of(name, config, timeout).await.context("the server did not return its lists")
     })?;
     let name = args.server.as_deref().or(capture.name()).unwrap_or("server");
     replace_file(&args.out, capture.to_json(name).as_bytes())?;

@@ -131,12 +131,12 @@ impl Values {
                 let (files, which) = match (named, self.is_of_clients) {
                     ([], true) => (String::new(), ""),
                     // Without a name, the servers of all other clients would be taken.
-                    ([], false) => (" FILE".to_owned(), ", where FILE is the client's file that the servers are from"),
+                    ([], false) => (" FILE".to_owned(), ", where FILE is the client's file that the servers come from"),
                     _ => (named.iter().map(|file| format!(" {}", quoted(&file.to_string_lossy()))).collect(), ""),
                 };
                 format!("next: contextweaver mcp import{files}{write} --apply{which}")
             }
-            (true, true) => format!("next, when the client was used: contextweaver mcp stats{flag}"),
+            (true, true) => format!("next, once the client has been used: contextweaver mcp stats{flag}"),
             (true, false) => format!(
                 "next: add `diagnostics: gateway.jsonl` to {}, restart the client, use it, and then: contextweaver mcp stats{flag}",
                 config.display()

@@ -10,7 +10,8 @@ use super::chain::{self, Values};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::catalog::Severity;
-use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped};
+use contextweaver_core::text::grouped;
+use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine};
 
 /// Pairs of tools that are shown without `--notes`, at most.
 const MOST_PAIRS: usize = 5;
@@ -31,13 +32,13 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
     /// Also show notes (JSON always has them)
     #[arg(long)]
     notes: bool,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -108,7 +109,7 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
     }
     if !found.confusable.is_empty() {
         let rest = found.confusable.len().saturating_sub(if notes { usize::MAX } else { MOST_PAIRS });
-        writeln!(out, "easily taken for each other, since their words are nearly the same:")?;
+        writeln!(out, "easily confused, since their words are nearly the same:")?;
         for Confusable { tool, with, similarity } in found.confusable.iter().take(found.confusable.len() - rest) {
             line(out, format_args!("  {tool} and {with} ({:.0} % alike)", similarity * 100.0))?;
         }

@@ -21,18 +21,18 @@ use super::running;
 use super::watch::{json_line, watch, watch_gateway, written};
 use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::table::Table;
-use contextweaver_core::text::Price;
+use contextweaver_core::text::{Price, grouped};
 use contextweaver_gateway::{
     AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
-    Seen, SessionRows, Tally, Window, grouped,
+    Seen, SessionRows, Tally, Window,
 };
 
-/// Say what a gateway did: tokens spared, success, durations, errors
+/// Show what a gateway did: tokens saved, success, durations, errors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are not events are
-named and passed over. A gateway that serves over HTTP can be asked while it runs, for its sums alone. With --watch
-the figures follow what happens until Ctrl-C; to a pipe they are written anew whenever something changed.
+A gateway whose configuration names a file in `diagnostics` appends one event per call to it. Lines that are not
+events are named and skipped. A gateway that serves over HTTP can be asked while it runs, for totals only. With
+--watch, the figures are updated until Ctrl-C; to a pipe they are written again whenever something changes.
 
 Examples:
   contextweaver mcp stats --events gateway.jsonl
@@ -50,19 +50,19 @@ pub(in crate::cli) struct Args {
     /// A configuration: its file of events, and its price of tokens [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A gateway that runs: the address that it says it listens at
+    /// A running gateway: the address that it says it listens at
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// A file with the bearer token for `--url`
     #[arg(long, value_name = "FILE", requires = "url")]
     token_file: Option<PathBuf>,
-    /// The price of a million tokens, to say what was spared in money [default: the configuration's]
+    /// The price of a million tokens, to show the savings in money [default: the configuration's]
     #[arg(long, value_name = "AMOUNT")]
     price: Option<f64>,
     /// Show the last sessions or calls instead, a row each, the latest first
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
-    /// Rows that are shown, at most
+    /// Maximum number of rows to show
     #[arg(long, value_name = "N", default_value = "20", requires = "by")]
     limit: NonZeroUsize,
     /// Only what ended within this time before now: 90s, 15m, 1h, 7d [default: all, and 15m with --watch]
@@ -75,7 +75,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch",
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
-    /// The output format; with `--watch` a line each time
+    /// Output format; with `--watch`, one line each time
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -102,7 +102,7 @@ fn span(text: &str) -> Result<Duration, String> {
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// What each session spared: definitions that were not sent, results that were held back, and what that cost
+    /// What each session saved: definitions that were not sent, results that were held back, and what that cost
     Session,
     /// What each call was, how it was decided, and its tokens
     Call,
@@ -113,7 +113,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.by.is_some() && args.url.is_some() {
-        bail!("--by: a gateway that runs says sums alone; sessions and calls are in its file of events, see --events");
+        bail!("--by: a running gateway gives only totals; sessions and calls are in its file of events, see --events");
     }
     let is_named = args.events.is_some() || args.url.is_some();
     let path = match &args.config {
@@ -177,7 +177,7 @@ fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write
             running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE).await?;
         if !status.is_success() {
             let hint = if status == 401 { "; give its token with --token-file" } else { "" };
-            bail!("{address}: the gateway answers {status}{hint}");
+            bail!("{address}: the gateway answered {status}{hint}");
         }
         RunningStats::of_metrics(&text).with_context(|| format!("{address}: these are not the metrics of a gateway"))
     };

@@ -16,8 +16,9 @@ use crate::cli::{Format, Outcome, counted, print_json};
 /// Ask a running gateway whether it is ready
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It is ready when it serves at least one tool, resource or prompt. Exit 0 if it is, 1 if it is not, and 2 if it cannot be asked.
-With the token, or where none is set, the state of each server is shown. With --watch it follows what happens until Ctrl-C.
+It is ready when it serves at least one tool, resource or prompt. Exit codes: 0 if it is, 1 if it is not, 2 if it cannot
+be reached. With the token, or if none is set, the state of each server is shown too. With --watch it follows what happens
+until Ctrl-C.
 
 Examples:
   contextweaver mcp health
@@ -33,14 +34,14 @@ pub(in crate::cli) struct Args {
     /// How long the gateway has to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
-    /// Follow the state until Ctrl-C; a gateway that cannot be asked meanwhile is asked again
+    /// Follow the state until Ctrl-C; a gateway that does not answer for a while is asked again
     #[arg(long)]
     watch: bool,
     /// How often the gateway is asked
     #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch",
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
-    /// The output format; with `--watch` a line each time
+    /// Output format; with `--watch`, one line each time
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -91,7 +92,7 @@ async fn ask(args: &Args) -> Result<Health> {
     // A gateway that is not ready says so with 503, and the same body; any other status is a refusal, or another server's.
     if !matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE) {
         let said = text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
-        bail!("{address}: the server answers {status} {}", shown(&said));
+        bail!("{address}: the server answered {status} {}", shown(&said));
     }
     serde_json::from_str::<Health>(&text).with_context(|| format!("{address}: this is not the health of a gateway"))
 }

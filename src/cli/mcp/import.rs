@@ -21,11 +21,11 @@ use contextweaver_gateway::{
 /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a file, those of all known clients are looked for, in this folder and at home: --show-client lists their names.
-Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a backup beside it and
-shows what changes. Values of variables and headers that may be secrets become references to the environment; --apply
-moves them into the gateway's entry in the client's file. Only --show-client prints them. With --apply, a configuration
-that is there already is added to; --restore keeps what was changed in the client's file since.
+Without a file, it looks for those of all known clients, in this folder and in your home directory: --show-client lists
+their names. Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a backup
+beside it and shows what changes. Values of variables and headers that may be secrets become references to the
+environment; --apply moves them into the gateway's entry in the client's file. Only --show-client prints them. With
+--apply, an existing configuration is added to; --restore keeps what was changed in the client's file since.
 
 Examples:
   contextweaver mcp import
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Args {
     /// in the client's file since --apply
     #[arg(long)]
     force: bool,
-    /// Put the gateway in place of the imported servers, in the clients' own files; `--restore` takes it back
+    /// Replace the imported servers by the gateway, in the clients' own files; `--restore` undoes it
     #[arg(long)]
     apply: bool,
     /// Put clients' servers back in place of the gateway
@@ -59,7 +59,7 @@ pub(in crate::cli) struct Args {
     /// The name of the gateway in the client
     #[arg(long, value_name = "NAME", default_value = "contextweaver")]
     name: String,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let write = args.write.clone().or_else(|| args.apply.then(|| PathBuf::from(chain::CONFIG)));
     if args.force && write.is_none() {
-        bail!("--force goes with --write, --apply or --restore");
+        bail!("--force needs --write, --apply or --restore");
     }
     let adds = args.apply && write.as_ref().is_some_and(|path| path.exists());
     if let Some(path) = write.as_ref().filter(|_| !adds) {
@@ -102,32 +102,37 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Some(present) => conversion.added_to(present, target),
         None => conversion.to_text(target),
     };
-    let text = text.context("the servers make no configuration")?;
+    let text = text.context("the servers do not make a valid configuration")?;
     match args.format {
         Format::Json => {
             print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?;
         }
         Format::Text => print(out, &conversion)?,
     }
+    let is_applied = files.iter().flat_map(ClientFile::gateways).next().is_some();
     let Some(path) = &write else {
+        if conversion.servers.is_empty() {
+            if !is_applied {
+                bail!("no server can be imported");
+            }
+            note("the gateway is in place already, and there is no other server");
+            return Ok(Outcome::Ok);
+        }
         if args.format == Format::Text {
             writeln!(out, "\n# the configuration; --write FILE writes it")?;
             for text in text.lines() {
                 line(out, text)?;
             }
         }
-        if !conversion.servers.is_empty() {
-            let named: String = args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy()))).collect();
-            note(&format!("next: contextweaver mcp import {named}--apply, which can be taken back with --restore"));
-        }
+        let named: String = args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy()))).collect();
+        note(&format!("next: contextweaver mcp import {named}--apply, which --restore undoes"));
         return Ok(Outcome::Ok);
     };
     if conversion.servers.is_empty() && !(args.apply && conversion.moves_anything()) {
-        let is_applied = files.iter().flat_map(ClientFile::gateways).next().is_some();
         if !(args.apply && adds && is_applied) {
             bail!("no server can be imported; nothing was written");
         }
-        note("the gateway is in place already, and there is no other server; nothing was written");
+        note("the gateway is already in place, and there are no other servers; nothing was written");
         let clients = chain::clients(&args.files);
         note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
         return Ok(Outcome::Ok);
@@ -160,7 +165,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         for file in &args.files {
             command.push_str(&format!("{} ", quoted(&file.to_string_lossy())));
         }
-        note(&format!("restart the client; to take it back: {command}--restore"));
+        note(&format!("restart the client; to undo this: {command}--restore"));
         let found = discover(home.as_deref(), &folder);
         for change in applied.iter().filter(|change| !found.iter().any(|place| canonical(&place.path) == change.path)) {
             clients.push_str(&format!(" --client {}", quoted(&change.path.to_string_lossy())));
@@ -328,7 +333,7 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if config.exists() {
         let values = Values::of(&config, &[])?;
         for name in values.missing() {
-            note(&format!("{name} is known neither here nor in a client's file: fill in its value"));
+            note(&format!("{name} is set neither here nor in a client's file: fill in its value"));
             env.insert(name, String::new());
         }
         env.extend(values.entry());
@@ -346,7 +351,7 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             }
             note(&match config.exists() {
                 true => format!("next: restart the client, or: contextweaver mcp doctor{}", chain::flag(&args.config)),
-                false => "next, when the configuration is there: restart the client".to_owned(),
+                false => "next, once the configuration exists: restart the client".to_owned(),
             });
         }
     }
@@ -404,7 +409,7 @@ fn planned(
         change.path = canonical(&change.path);
     }
     for name in values.missing() {
-        note(&format!("{name} is known neither here nor in the client's file: set it under `env` of `{}`", args.name));
+        note(&format!("{name} is set neither here nor in the client's file: set it under `env` of `{}`", args.name));
     }
     Ok(changes)
 }

@@ -17,17 +17,19 @@ use super::{block_on, running};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::{folder_of, replace_private_file};
+use contextweaver_core::text::grouped;
 use contextweaver_gateway::{
     AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Inspection, Window,
-    examine, grouped,
+    examine,
 };
 
-/// Collect what somebody needs to help, without secrets: one archive
+/// Collect what others need to help you, without secrets, in one archive
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In the archive: the configuration, what `mcp doctor` and `mcp preview` find, sums and the last lines of the events and of the
-audit log, and what a running gateway says of itself. manifest.json names each file with its digest, and what is missing
-with the reason. Values that may be secrets are covered, also where a server repeated them. Look at it before you send it.
+audit log, and what a running gateway reports about itself. manifest.json names each file with its digest, and what is
+missing and why. Values that may be secrets are masked, even where a server repeated them. Review the archive before
+you send it.
 
 Examples:
   contextweaver mcp incident-pack --out pack.zip
@@ -40,25 +42,25 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
-    /// A gateway that runs: the address that it says it listens at
+    /// A running gateway: the address that it says it listens at
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// A file with the bearer token for `--url`
     #[arg(long, value_name = "FILE", requires = "url")]
     token_file: Option<PathBuf>,
-    /// Lines of each log that are taken, at most
+    /// Maximum lines to take from each log
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     lines: u16,
     /// Do not start the servers; what they list is then missing
     #[arg(long)]
     no_start: bool,
-    /// How long the servers have, all together
+    /// How long to wait for all servers together
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -148,7 +150,7 @@ fn add_servers(
         let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
         let found = Inspection::of(&gateway).await;
         gateway.close().await;
-        found.map_err(|error| anyhow!("the list of tools cannot be had: {}", error.message))
+        found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))
     };
     let found = block_on(async { tokio::time::timeout(patience, served).await.map_err(|_| late())? });
     match found {
@@ -217,7 +219,7 @@ fn add_running(args: &Args, incident: &mut Incident) {
     let ask = |path: &str| -> Result<running::Answer> {
         let answer = block_on(running::get(url, path, args.token_file.as_deref(), PATIENCE))?;
         if !(answer.status.is_success() || answer.status == 503) {
-            bail!("the gateway answers {}", answer.status);
+            bail!("the gateway answered {}", answer.status);
         }
         Ok(answer)
     };
@@ -261,6 +263,6 @@ fn print(out: &mut dyn Write, path: &Path, manifest: &IncidentManifest) -> Resul
             line(out, format_args!("  {}: {}", gap.name, gap.reason))?;
         }
     }
-    note("look at it before you send it");
+    note("review it before you send it");
     Ok(())
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use super::block_on;
 use crate::cli::Outcome;
 use crate::cli::outside;
-use crate::cli::session::is_database;
 use contextweaver_context::memory::RecallBounds;
+use contextweaver_context::store::SqliteStore;
 use contextweaver_gateway::upstream::InProcess;
 use contextweaver_gateway::{
     Gateway, GatewayConfig, MemoryBounds, MemoryServer, Mode, Target, UpstreamConfig, serve_stdio,
@@ -18,7 +18,7 @@ use contextweaver_gateway::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Tools: search; with --store also list, remember, record and forget. What is kept is bounded, on one line, and without
-secrets. Standard output carries the protocol alone. A gateway serves it among its servers:
+secrets. Standard output carries only the protocol. A gateway serves it among its servers:
   upstreams:
     memory: {command: contextweaver, args: [mcp, memory-serve, --store, memory.db]}
 
@@ -27,19 +27,19 @@ Examples:
   contextweaver mcp memory-serve --store memory.db --source team.json
   contextweaver mcp memory-serve --source chat.session")]
 pub(in crate::cli) struct Args {
-    /// The SQLite store that is searched and changed; made where there is none
+    /// The SQLite store to search and change; created if it does not exist
     #[arg(long, value_name = "FILE", required_unless_present = "source")]
     store: Option<PathBuf>,
-    /// A memory that is only searched: memory file, session, facts, episodes or SQLite store; may be repeated
+    /// A memory to search but not change: memory file, session, facts, episodes or SQLite store; may be repeated
     #[arg(long, value_name = "FILE")]
     source: Vec<PathBuf>,
-    /// Tokens of one answer to a search at most
+    /// Maximum tokens in the answer to a search
     #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().recall.tokens)]
     tokens: usize,
-    /// Memories of one answer to a search at most
+    /// Maximum number of memories in the answer to a search
     #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().recall.memories)]
     memories: usize,
-    /// Facts that the store may have when one more is kept, and episodes
+    /// Maximum number of facts, and of episodes, in the store
     #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().kept, requires = "store")]
     most: usize,
 }
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let bounds = MemoryBounds { recall, kept: args.most };
     let mut server = MemoryServer::new(sources, bounds);
     if let Some(path) = &args.store {
-        if path.metadata().is_ok_and(|file| file.len() > 0) && !is_database(path) {
+        if path.metadata().is_ok_and(|file| file.len() > 0) && !SqliteStore::is_database(path) {
             bail!(
                 "--store {}: this is not an SQLite store; a file of memories is searched with --source",
                 path.display()

@@ -21,7 +21,7 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the pins, and the hash that approves what waits; exit 1 if a definition waits
+    /// Show the pins, and the hash that approves what is waiting; exit with 1 if a definition is waiting
     #[command(after_help = "Examples:
   contextweaver mcp pins list --config gateway.yaml
   contextweaver mcp pins list --config gateway.yaml --pending --format json")]
@@ -35,7 +35,7 @@ enum Action {
         /// Show only definitions that wait for approval
         #[arg(long)]
         pending: bool,
-        /// The output format
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                     if let Some(hash) = &hash {
                         let command = approval(place, server, tool, hash);
                         writeln!(out)?;
-                        line(out, format_args!("{} wait; after a look at them: {command}", waiting.len()))?;
+                        line(out, format_args!("{} waiting; once you have reviewed them: {command}", waiting.len()))?;
                     }
                 }
             }

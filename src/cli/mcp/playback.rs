@@ -14,7 +14,7 @@ use contextweaver_gateway::{Replay, serve_replay};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A request gets the answer that the recording has for the same method and parameters, at once; what is not in the recording
-is refused. In a gateway's configuration it stands for the server:
+is refused. In a gateway's configuration it takes the place of the server:
   upstreams:
     git: {command: contextweaver, args: [mcp, playback, session.ndjson]}
 

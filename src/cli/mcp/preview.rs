@@ -24,7 +24,7 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
     #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
     client: Vec<PathBuf>,
     /// A catalog file with tools
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Args {
     /// How many tools to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
         let found = Inspection::of(&gateway).await;
         gateway.close().await;
-        found.map_err(|error| anyhow!("the list of tools cannot be had: {}", error.message))
+        found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))
     })?;
     match args.format {
         Format::Json => print_json(out, "mcp preview", &found)?,

@@ -12,9 +12,9 @@ use contextweaver_gateway::{Recorder, Times, record};
 /// Record the messages between a client and a server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Put it before a server in a client's configuration: standard input and output are the session, and the server is run
-behind them. A message is in the file as soon as it is passed on. The file holds whatever the session holds; only its
-owner may read it.
+Put it before a server in a client's configuration: standard input and output are the session, and the server runs
+behind them. A message is written to the file as soon as it is passed on. The file holds whatever the session holds;
+only its owner may read it.
 
 Examples:
   contextweaver mcp record --out session.ndjson -- uvx mcp-server-git --repository .
@@ -46,6 +46,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let report = block_on(async { record(&args.command, Recorder::new(file, times)).await.with_context(place) })?;
     let (messages, lines) =
         (counted(report.messages as usize, "message"), counted(report.passed_over as usize, "line"));
-    note(&format!("{}: {messages}, {lines} passed over", place()));
+    note(&format!("{}: {messages}, {lines} skipped", place()));
     Ok(Outcome::Ok)
 }

@@ -13,8 +13,8 @@ use contextweaver_gateway::GatewayConfig;
 /// Tell a running gateway to read its configuration again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The gateway checks the whole file first and goes on as before if something is wrong; it says on its standard error what came
-of it. Connections stay. `kill -HUP PID` does the same.
+The gateway checks the whole file first and goes on as before if something is wrong; it reports the outcome on its
+standard error. Connections stay open. `kill -HUP PID` does the same.
 
 Examples:
   contextweaver mcp reload --pid 4711
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Args {
     /// The process of the gateway
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: i32,
-    /// Its configuration, to check it and its catalog before it is told
+    /// Its configuration, to check it and its catalog before signalling the process
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     tell(args.pid)?;
-    writeln!(out, "told {}; it says on its standard error what came of it", args.pid)?;
+    writeln!(out, "signalled {}; it reports the outcome on its standard error", args.pid)?;
     Ok(Outcome::Ok)
 }
 
@@ -52,13 +52,13 @@ fn tell(process: i32) -> Result<()> {
         && theirs.file_name() != own.file_name()
         && !theirs.to_string_lossy().ends_with(" (deleted)")
     {
-        bail!("--pid: the process {process} is {} and no gateway", theirs.display());
+        bail!("--pid: the process {process} is {}, not a gateway", theirs.display());
     }
-    kill_process(pid, Signal::HUP).with_context(|| format!("the process {process} cannot be told"))
+    kill_process(pid, Signal::HUP).with_context(|| format!("the process {process} cannot be signalled"))
 }
 
 /// There is no signal to send.
 #[cfg(windows)]
 fn tell(process: i32) -> Result<()> {
-    bail!("--pid: a process cannot be told on Windows; end {process} and start it again")
+    bail!("--pid: a process cannot be signalled on Windows; end {process} and start it again")
 }

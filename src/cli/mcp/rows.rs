@@ -8,7 +8,8 @@ use super::events::bad_lines;
 use crate::cli::counted;
 use crate::cli::terminal::shown;
 use contextweaver_bench::report::table::Table;
-use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows, grouped};
+use contextweaver_core::text::grouped;
+use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "–";
@@ -35,7 +36,7 @@ pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()
         )?,
     }
     let titles = ["last call", "session", "caller", "calls", "failed", "definitions", "results", "the rest", "net"];
-    let spared = sessions.price.is_some().then_some("spared");
+    let spared = sessions.price.is_some().then_some("saved");
     let mut table = Table::new(titles.into_iter().chain(spared)).words(&["session", "caller"]);
     let row = |row: &SessionRow| {
         let mut cells = vec![
@@ -187,7 +188,7 @@ mod tests {
         insta::assert_snapshot!(shown_sessions(events(), 20, Some(&price)), @r"
         3 sessions
 
-        last call            session   caller         calls  failed  definitions  results  the rest      net    spared
+        last call            session   caller         calls  failed  definitions  results  the rest      net     saved
         2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102   12,205  EUR 0.04
         2026-11-22T12:00:05  bbbbbbbb  ci                 4       0       12,307   90,756      -461  102,602  EUR 0.31
         2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –

@@ -92,10 +92,10 @@ fn token(file: &Path) -> Result<String> {
         bail!("it is empty; write the token into it");
     }
     if token.lines().nth(1).is_some() {
-        bail!("it has several lines; leave the token alone in it");
+        bail!("it has several lines; leave only the token in it");
     }
     if !token.chars().all(|c| c.is_ascii_graphic()) {
-        bail!("a token has no spaces, and no characters but letters, digits and signs of ASCII");
+        bail!("a token has only ASCII letters, digits and symbols, and no spaces");
     }
     Ok(token.to_owned())
 }

@@ -14,7 +14,7 @@ use super::block_on_runtime;
 use super::chain;
 use crate::cli::http::{HttpArgs, Signal, signals};
 use crate::cli::terminal::line;
-use crate::cli::{Outcome, note};
+use crate::cli::{Outcome, counted, note};
 use contextweaver_core::files::replace_secret_file;
 use contextweaver_gateway::{
     Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,
@@ -24,7 +24,7 @@ use contextweaver_gateway::{
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Standard output carries the protocol alone; what there is to say goes to standard error (RUST_LOG=debug for more).
+Standard output carries only the protocol; messages go to standard error (RUST_LOG=debug for more).
 
 Examples:
   contextweaver mcp serve
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A catalog file: it can be browsed, and called where there are answers
+    /// A catalog file: it can be browsed, and called if there are answers
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     catalog: Option<PathBuf>,
     /// The answers to calls, reads and prompts of the catalog, JSON
@@ -55,7 +55,7 @@ pub(in crate::cli) struct Args {
     /// Open a console for the operator at this address; its address with a token is printed on standard error
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "dry_run")]
     console: Option<SocketAddr>,
-    /// Let the console listen at an address that other machines reach; put TLS in front
+    /// Let the console listen at an address that other machines can reach; put TLS in front
     #[arg(long, requires = "console")]
     console_remote: bool,
     /// Write the console's token to this file, which only its owner can read, for `mcp approvals`
@@ -172,7 +172,7 @@ const NOT_STARTED: &str = "the gateway did not start";
 /// What comes of a gateway that was told to end before it served anything.
 fn ended_early(args: &Args) -> Result<Outcome> {
     if args.dry_run {
-        bail!("it was ended before it was known what would be served");
+        bail!("it was stopped before it was known what would be served");
     }
     Ok(Outcome::Ok)
 }
@@ -338,7 +338,7 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, live: &
             ),
             Err(error) => line(
                 &mut std::io::stderr(),
-                format_args!("contextweaver: the configuration of before stays in force: {error:#}"),
+                format_args!("contextweaver: the previous configuration stays in force: {error:#}"),
             ),
         };
     }
@@ -372,11 +372,14 @@ fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mu
     }
     match (transport, file) {
         (Transport::Stdio, Some(file)) => {
-            line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:")?;
+            line(
+                out,
+                "waiting for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:",
+            )?;
             let flag = chain::flag(file);
             line(out, format_args!("  contextweaver mcp import --show-client claude-desktop{flag}"))?;
         }
-        (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
+        (Transport::Stdio, None) => line(out, "waiting for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
         (Transport::Http, _) => {
             let http = &gateway.config().http;
             let has_token = !http.tokens.is_empty() || http.oauth.is_some();
@@ -385,10 +388,6 @@ fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mu
         }
     }
     Ok(())
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
@@ -454,7 +453,7 @@ mod tests {
         insta::assert_snapshot!(shown(&[]), @r"
         mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
         definitions: 794 tokens instead of 3,540 (78 % less)
-        waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
+        waiting for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
           contextweaver mcp import --show-client claude-desktop
         ");
         assert!(shown(&["--transport", "http"]).contains("clients connect to the address below; Ctrl-C ends it"));

@@ -138,8 +138,8 @@ fn the_filter_computes_what_a_run_computes() {
     for (bad, words) in [
         (told[0].to_string(), "bad.jsonl:1: a cell was not computed: not a cell"),
         (torn.to_owned(), "not a line of `contextweaver bench cell`"),
-        (format!("{answers}{other}\n"), "another line has other facts"),
-        (forged.to_string(), "the key is not that of the cell"),
+        (format!("{answers}{other}\n"), "another line has different facts"),
+        (forged.to_string(), "the key does not belong to the cell"),
     ] {
         files.write("bad.jsonl", bad);
         let refused = run(&files, &["merge", "--results", "bad.jsonl"]);

@@ -556,7 +556,7 @@ fn a_table_that_is_taken_over_is_named(stand: &Stand) {
 /// Asked for everything, a check that did not compute everything fails, and names each record that it did not.
 fn all_is_not_said_of_a_part(stand: &Stand) {
     let verdict = stand.verdict_of(Scope::All).unwrap();
-    assert!(!verdict.same && verdict.summary().ends_with("not everything was computed, as --all asks"));
+    assert!(!verdict.same && verdict.summary().ends_with("not everything was computed, as --all requires"));
     for (results, case) in kept(stand) {
         assert!(is_named(&verdict, &results, &case), "{results} · {case}: {}", verdict.summary());
     }

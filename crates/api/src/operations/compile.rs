@@ -67,7 +67,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     if let Some(tokens) = request.memory {
         let missing = || Problem {
             kind: Kind::Unprocessable,
-            message: "`memory`: no memory was given at the start (`contextweaver serve --memory`)".to_owned(),
+            message: "`memory`: the server was started without a memory (`contextweaver serve --memory`)".to_owned(),
         };
         let source = engines.memory.as_deref().ok_or_else(missing)?;
         let bounds = RecallBounds { tokens, ..RecallBounds::default() };

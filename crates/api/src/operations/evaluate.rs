@@ -53,7 +53,7 @@ struct OfEngine {
 fn engine(name: &str) -> Result<RouterEngine, Problem> {
     let engine = matrix::builtin_engine(name).map_err(|error| Problem::of_member("engines", &error))?;
     match engine.has_encoder() {
-        true => Err(Problem::bad(format!("`engines`: `{name}` is measured with `contextweaver bench eval` only"))),
+        true => Err(Problem::bad(format!("`engines`: `{name}` can only be measured with `contextweaver bench eval`"))),
         false => Ok(engine),
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     }
     if request.queries.len() > MOST_QUERIES {
         return Err(Problem::bad(format!(
-            "`queries` has more than {MOST_QUERIES}; measure so many with `contextweaver bench eval`"
+            "`queries` has more than {MOST_QUERIES}; measure more with `contextweaver bench eval`"
         )));
     }
     let chosen: Vec<RouterEngine> = request.engines.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;

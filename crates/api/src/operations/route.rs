@@ -45,7 +45,8 @@ struct Request {
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
-    let format = request.tools_as.as_deref().map(format).transpose()?;
+    let format = request.tools_as.as_deref().map(ToolFormat::of_request).transpose();
+    let format = format.map_err(|error| Problem::bad(format!("`as`: {error}")))?;
     let router = engines.router(request.catalog.as_deref())?;
     let query = Query {
         query: request.query,
@@ -66,14 +67,6 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         None => document("route", &route),
         Some(format) => document("route tools", &tools(&router, &route, format)),
     }
-}
-
-fn format(key: &str) -> Result<ToolFormat, Problem> {
-    let formats = || ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
-    formats().find(|format| format.key() == key).ok_or_else(|| {
-        let keys: Vec<&str> = formats().map(ToolFormat::key).collect();
-        Problem::bad(format!("`as`: no form `{key}`; there are {}", keys.join(", ")))
-    })
 }
 
 /// The tools found, in full, and under which name each is called.

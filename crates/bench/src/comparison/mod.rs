@@ -124,21 +124,21 @@ pub enum CompareError {
     NothingInCommon(String, String, String, String),
     /// Sets of one name are in both, and no query is.
     #[error(
-        "`{0}` and `{1}` have no query in common: a query is the same where its id, its words and the tools that it needs \
-         are; compare two measurements of the same queries"
+        "`{0}` and `{1}` have no query in common: a query is the same when its id, its words and the tools it needs \
+         are the same; compare two measurements of the same queries"
     )]
     NoQueryInCommon(String, String),
     /// The catalog or the queries changed, and which queries are still the same cannot be told.
     #[error(
-        "`{0}`: the catalog or the queries changed, and the ranks of one side have no names, so that no query can be found \
-         in the other; measure both on the same"
+        "`{0}`: the catalog or the queries changed, and the ranks of one side have no names, so no query can be \
+         matched with the other side; measure both on the same"
     )]
     Unnamed(String),
     /// One of the two has no query at all that a tool answers.
     #[error("`{0}` has no query with an answer, so there is nothing to compare")]
     NoQuery(String),
     /// Ranks here, scores there.
-    #[error("`{0}` holds ranks and `{1}` holds scores of `{2}`; compare two of one kind")]
+    #[error("`{0}` holds ranks and `{1}` holds scores of `{2}`; compare two of the same kind")]
     Kinds(String, String, String),
     /// Scores of two measures.
     #[error("`{0}` holds scores of `{1}`, and `{2}` of `{3}`; name one that both have with --measure")]
@@ -519,7 +519,7 @@ mod tests {
         }
         // Of equal inputs they are not taken for the same either.
         let error = compare(&tools(&["pay"]), &tools(&["send"]), Measure::RECALL_5, false).unwrap_err().to_string();
-        assert!(error.starts_with("`1` and `1` have no query in common: a query is the same where"), "{error}");
+        assert!(error.starts_with("`1` and `1` have no query in common: a query is the same when"), "{error}");
     }
 
     #[test]
@@ -580,7 +580,7 @@ mod tests {
         let ranks = outcomes("ranks", "1", &[Some(1)]);
         let scores = Outcomes { name: "log".to_owned(), score: Some("accuracy".to_owned()), ..ranks.clone() };
         let error = compare(&ranks, &scores, Measure::RECALL_5, false).unwrap_err().to_string();
-        assert_eq!(error, "`ranks` holds ranks and `log` holds scores of `accuracy`; compare two of one kind");
+        assert_eq!(error, "`ranks` holds ranks and `log` holds scores of `accuracy`; compare two of the same kind");
     }
 
     #[test]

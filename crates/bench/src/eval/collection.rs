@@ -436,15 +436,15 @@ mod tests {
                 "{\"id\":\"1\",\"query\":\"a\",\"relevant\":[],\"answer\":1}",
                 "q.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category`, `draft` at column 44",
             ),
-            ("{\"id\":\"1\"", "q.jsonl:1: the JSON object does not end on this line; write one JSON object a line"),
+            ("{\"id\":\"1\"", "q.jsonl:1: the JSON object does not end on this line; write one JSON object per line"),
             (
                 "{\n  \"id\": \"1\"\n}",
-                "q.jsonl:1: the JSON object does not end on this line; write one JSON object a line",
+                "q.jsonl:1: the JSON object does not end on this line; write one JSON object per line",
             ),
-            ("[]", "q.jsonl:1: it begins a JSON array; write one JSON object a line, without an array around them"),
+            ("[]", "q.jsonl:1: it begins a JSON array; write one JSON object per line, without an array around them"),
             (
                 "[{\"id\":\"1\"}]",
-                "q.jsonl:1: it begins a JSON array; write one JSON object a line, without an array around them",
+                "q.jsonl:1: it begins a JSON array; write one JSON object per line, without an array around them",
             ),
             (
                 r#"{"id":"1","query":"a","relevant":["send"],"draft":true}"#,

@@ -146,7 +146,7 @@ const RULES: [Row; 8] = [
         "tools are named as in the queries file, as server:name, or by id",
         "name each tool as in the catalog; in TREC forms a space is %20",
     ),
-    ("once", "a query has no tool twice", "keep the best of the lines"),
+    ("once", "no query lists a tool twice", "keep the best of the lines"),
     ("answered", "the file answers queries", "write a line for each tool that is found for a query"),
     ("length", "queries have tools", ""),
     ("ties", "equal scores are ties", ""),

@@ -232,7 +232,7 @@ fn engines(path: &Path, file: EnginesFile) -> Result<Vec<EngineSpec>, MatrixErro
     for entry in &file.engine {
         let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if entry.name.is_empty() || !entry.name.chars().all(valid) {
-            return Err(refuse(format!("engine `{}`: a name is made of a-z, 0-9, - and _", entry.name)));
+            return Err(refuse(format!("engine `{}`: a name consists of a-z, 0-9, - and _", entry.name)));
         }
         if !names.insert(&entry.name) {
             return Err(refuse(format!("engine `{}` is defined twice", entry.name)));
@@ -241,7 +241,7 @@ fn engines(path: &Path, file: EnginesFile) -> Result<Vec<EngineSpec>, MatrixErro
     }
     for needed in [CONTROL, DEFAULT] {
         if !file.engine.iter().any(|entry| entry.name == needed) {
-            return Err(refuse(format!("engine `{needed}` is missing; every table is read against it")));
+            return Err(refuse(format!("engine `{needed}` is missing; every table is compared with it")));
         }
     }
     let spec = |entry: EngineEntry| EngineSpec {

@@ -152,7 +152,7 @@ impl ProcessEntry {
         let is_name = |text: &str| !text.is_empty() && text.chars().all(valid);
         let refuse = |reason: &str| Err(format!("{} `{name}`: {reason}", sort.name()));
         if !is_name(&name) {
-            return refuse("a name is made of a-z, 0-9, - and _");
+            return refuse("a name consists of a-z, 0-9, - and _");
         }
         if analysis.trim().is_empty() {
             return refuse("`analysis` is empty; say what the engine is");

@@ -29,7 +29,7 @@ use contextweaver_core::text::sha256_hex;
 const FOLDER: &str = "scorecard/timings";
 
 /// How a table or the list of them is repaired.
-const REPAIR: &str = "restore `scorecard/timings` with `git checkout`, or take over what the table says now with \
+const REPAIR: &str = "restore `scorecard/timings` with `git checkout`, or accept what the table says now with \
                       `contextweaver bench accept scorecard/timings/TABLE`";
 
 /// Every recorded table. A table without a file is empty.
@@ -113,13 +113,13 @@ impl Tables {
     fn add(&mut self, origin: &TableOrigin, path: &Path, workspace: &Workspace) -> Result<()> {
         let kind = Kind::of(&origin.file).context("no recorded table has such a name")?;
         let bytes = fs::read(path).context("in the list of recorded tables, and not there")?;
-        ensure!(sha256_hex(&bytes) == origin.sha256, "its digest is not that of {}: it was changed", manifest::FILE);
+        ensure!(sha256_hex(&bytes) == origin.sha256, "its digest does not match {}: it was changed", manifest::FILE);
         let day = &origin.recorded;
-        ensure!(!machine::is_to_come(day, &workspace.path("")), "recorded {day}, which is still to come");
+        ensure!(!machine::is_to_come(day, &workspace.path("")), "recorded {day}, which is in the future");
         if let Some(stated) = self.take(kind, &bytes)? {
             let own = [Some(stated.machine), Some(stated.revision)];
             let is_same = (day, [&origin.machine, &origin.revision]) == (&stated.recorded, [&own[0], &own[1]]);
-            ensure!(is_same, "{} has another day, machine or revision than its rows", manifest::FILE);
+            ensure!(is_same, "{} has a day, machine or revision that differs from its rows", manifest::FILE);
             if kind == Kind::Timings {
                 let name = table_name(&stated.recorded.to_string(), own[0].as_deref().unwrap_or_default());
                 ensure!(name == origin.file, "its rows are those of {name}");
@@ -404,7 +404,7 @@ mod tests {
             assert!(message.contains(why) && message.contains("git checkout"), "{why}: {message}");
         };
         fs::write(&path, table.replace("19.2", "9.2")).unwrap();
-        refused("its digest is not that of timings.json");
+        refused("its digest does not match timings.json");
         fs::remove_file(&path).unwrap();
         refused("not there");
         fs::write(&path, &table).unwrap();
@@ -420,7 +420,7 @@ mod tests {
             fs::write(&list, manifest::to_json(&all).unwrap()).unwrap();
         };
         forge(|origin| origin.recorded = Day::try_from("9999-12-31".to_owned()).unwrap());
-        refused("still to come");
+        refused("in the future");
         forge(|origin| origin.file = "../timings/rivals.csv".to_owned());
         refused("no recorded table has such a name");
         fs::write(&list, &listed).unwrap();

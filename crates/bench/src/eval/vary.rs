@@ -19,7 +19,7 @@ pub struct Vary {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GridError {
     /// The text names no parameter or no value.
-    #[error("`{0}` is not PARAMETER=VALUE,VALUE; write for instance k1=0.8,1.0")]
+    #[error("`{0}` is not PARAMETER=VALUE,VALUE; write, for instance, k1=0.8,1.0")]
     Form(String),
     /// The grid has no such parameter.
     #[error("no parameter `{parameter}` in this grid; there are {known}")]
@@ -30,7 +30,7 @@ pub enum GridError {
         known: String,
     },
     /// A parameter is asked for more than once.
-    #[error("`{0}` is given more than once; write all its values behind one `=`")]
+    #[error("`{0}` is given more than once; write all its values after one `=`")]
     Repeated(String),
     /// A value that the parameter cannot have.
     #[error("{parameter}={value}: {reason}; the grid itself tries {own}")]
@@ -151,7 +151,7 @@ mod tests {
         }
         let refused = |texts: &[&str]| by_parameter(&vary(texts), &["k1", "b"]).unwrap_err().to_string();
         assert_eq!(refused(&["k9=1"]), "no parameter `k9` in this grid; there are k1, b");
-        assert_eq!(refused(&["b=1", "b=0"]), "`b` is given more than once; write all its values behind one `=`");
+        assert_eq!(refused(&["b=1", "b=0"]), "`b` is given more than once; write all its values after one `=`");
         let many: Vec<String> = (0..=MOST).map(|value| value.to_string()).collect();
         assert!(refused(&[&format!("b={}", many.join(","))]).starts_with("401 configurations are more than 400"));
         for text in ["x", "nan", "inf"] {

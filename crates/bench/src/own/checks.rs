@@ -60,8 +60,8 @@ impl Rule {
         match self {
             Self::Routing => "recall@5 over all queries does not regress.",
             Self::ToolsStay => "Every tool that a query needs is still in the catalog.",
-            Self::LeastValue => "A measure of routing keeps its least value.",
-            Self::TokenBudget => "All definitions together stay within their tokens.",
+            Self::LeastValue => "A routing measure does not fall below its minimum.",
+            Self::TokenBudget => "All definitions together stay within their token budget.",
             Self::Definition => "A changed definition does not make recall@5 regress alone.",
             Self::FirstFive => "A changed definition pushes no needed tool out of the first five.",
         }

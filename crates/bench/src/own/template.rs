@@ -42,7 +42,7 @@ pub fn gate(start: Start) -> String {
 # The tools: a file, or a list of files and folders. Any form of docs/formats.md will do.
 catalog = "{CATALOG}"
 
-# What users ask, one JSON object a line, and the tools that answer it.
+# What users ask, one JSON object per line, and the tools that answer it.
 queries = "{QUERIES}"
 
 # What ranks the tools. The first engine is judged, the others are shown beside it: default, lexical, bm25 and others.

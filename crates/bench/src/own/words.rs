@@ -142,7 +142,9 @@ fn verdict(judged: &Judged, committed: Committed) -> String {
         Some(Word::Same) if !judged.is_news() && committed == Committed::Differs => "Not recorded",
         Some(Word::Same) if !judged.is_news() => "Nothing moved",
         Some(Word::Same) => "Same",
-        Some(Word::NotComparable) => return "Not comparable: no query was asked alike before and now".to_owned(),
+        Some(Word::NotComparable) => {
+            return "Not comparable: no query was asked the same way before and now".to_owned();
+        }
         Some(Word::Inconclusive) | None => "Inconclusive",
     };
     let unrecorded = judged.failed.is_empty() && committed == Committed::Differs && head != "Not recorded";
@@ -180,24 +182,27 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
         return match committed {
             Committed::Differs => {
                 format!(
-                    "{whether}; results.json is not up to date either: {record}, with --accept to do so all the same."
+                    "{whether}; results.json is not up to date either: {record}, with --accept to record it anyway."
                 )
             }
             Committed::Kept => {
-                format!("{whether}. results.json was not written, so the next run is judged alike; --accept writes it.")
+                format!(
+                    "{whether}. results.json was not written, so the next run is judged against the same record; \
+                         --accept writes it."
+                )
             }
             _ => format!("{whether}."),
         };
     }
     match (committed, word) {
-        (Committed::Differs, _) => format!("results.json is not what your catalog gives now: {record}."),
+        (Committed::Differs, _) => format!("results.json does not match what your catalog gives now: {record}."),
         (_, Some(Word::Inconclusive)) => {
             "No gate failed; look at the largest loss, since so few queries prove nothing.".to_owned()
         }
         (Committed::Kept, Some(Word::NotComparable)) => {
-            format!("The queries are others than before, so results.json was not written: {record}, with --accept.")
+            format!("The queries are not the same as before, so results.json was not written: {record}, with --accept.")
         }
-        (_, Some(Word::NotComparable)) => format!("The queries are others than before: {record} there too."),
+        (_, Some(Word::NotComparable)) => format!("The queries are not the same as before: {record} there too."),
         _ => "Nothing to do.".to_owned(),
     }
 }
@@ -206,7 +211,11 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
 fn inputs(against: &Against) -> Vec<String> {
     let mut lines = Vec::new();
     if !against.same_inputs {
-        lines.push("the catalog or the queries changed; only queries that were asked alike are compared".to_owned());
+        lines.push(
+            "the catalog or the queries changed; only queries that were asked the same way are \
+                    compared"
+                .to_owned(),
+        );
     }
     if against.not_in_base > 0 {
         lines.push(format!(
@@ -228,7 +237,7 @@ fn worst(against: &Against) -> Option<&Moved> {
 /// What could have been seen, in one sentence without its full stop.
 fn power(power: &Power) -> String {
     let mut text = format!(
-        "{} queries, of which {} % are taken to change: {}",
+        "{} queries, of which {} % are assumed to change: {}",
         count(power.queries),
         fixed(power.differing * 100.0, 0),
         could_be_seen(power.could_have_seen, power.margin, power.more_queries, None),

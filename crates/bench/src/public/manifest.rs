@@ -260,9 +260,13 @@ fn name_of(file: DataFile, name: Spanned<String>) -> Result<String, DataError> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     match name.get_ref() {
         text if !text.is_empty() && text.bytes().all(fits) => Ok(name.into_inner()),
-        text => {
-            Err(file.refuse(name.span(), format!("`{text}` is not a name of small letters, digits and underscores")))
-        }
+        text => Err(file.refuse(
+            name.span(),
+            format!(
+                "`{text}` is not a name of lower-case letters, digits and \
+                                                  underscores"
+            ),
+        )),
     }
 }
 
@@ -412,7 +416,7 @@ sha256 = { catalog = "0000000000000000000000000000000000000000000000000000000000
             (
                 "[source.toolalpaca]",
                 "[source.\"Tool Alpaca\"]",
-                "m.toml:1: `Tool Alpaca` is not a name of small letters, digits and underscores",
+                "m.toml:1: `Tool Alpaca` is not a name of lower-case letters, digits and underscores",
             ),
             ("\"verified\"", "\"unverified\"", "m.toml:9: an unverified collection needs `differs`, which says why"),
             ("\"verified\"", "\"verified\"\ndiffers = \"x\"", "m.toml:9: a verified collection has `differs`"),

@@ -75,7 +75,7 @@ pub enum BuildError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// Their number differs.
-    #[error("{found} bytes, and the manifest states {stated}")]
+    #[error("{found} bytes, but the manifest states {stated}")]
     Size {
         /// As the manifest has it.
         stated: u64,
@@ -83,7 +83,7 @@ pub enum Mismatch {
         found: u64,
     },
     /// Their checksum differs.
-    #[error("SHA-256 {found}, and the manifest states {stated}")]
+    #[error("SHA-256 {found}, but the manifest states {stated}")]
     Digest {
         /// As the manifest has it.
         stated: String,
@@ -239,7 +239,7 @@ mod tests {
              run `contextweaver gold fetch toolalpaca`"
         );
         put("eval_real.json", "[");
-        assert_eq!(message(&verified), "DOWNLOADS/toolalpaca/data/eval_real.json: 1 bytes, and the manifest states 2");
+        assert_eq!(message(&verified), "DOWNLOADS/toolalpaca/data/eval_real.json: 1 bytes, but the manifest states 2");
         put("eval_real.json", "{}");
         assert!(message(&verified).contains("eval_real.json: SHA-256 44136fa3"), "{}", message(&verified));
         put("eval_real.json", "[]");

@@ -6,6 +6,7 @@
 use crate::eval::decision::Standing;
 use crate::eval::record::{Estimate, Paired, Verdict};
 use crate::eval::statistics::corrected;
+use contextweaver_core::text::grouped;
 
 /// Stands where there is nothing to show.
 pub const MISSING: &str = "–";
@@ -23,21 +24,10 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}{rest}", grouped(whole))
 }
 
-fn grouped(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A count with grouped thousands: `10,000`.
 #[must_use]
 pub fn count(value: usize) -> String {
-    grouped(&value.to_string())
+    grouped(value)
 }
 
 /// A rank, or that there is none.
@@ -128,11 +118,11 @@ pub(super) fn without_zero(text: &str) -> String {
 #[must_use]
 pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize, assumed: Option<f64>) -> String {
     let taken = assumed.map_or_else(String::new, |assumed| {
-        format!("with {} % of the queries taken to change, ", fixed(assumed * 100.0, 0))
+        format!("assuming that {} % of the queries change, ", fixed(assumed * 100.0, 0))
     });
     let mut text = format!("{taken}a difference of {} would be seen four times out of five", share(difference));
     if more_queries > 0 {
-        text.push_str(&format!("; one of {} takes {} queries more", share(margin), count(more_queries)));
+        text.push_str(&format!("; one of {} takes {} more queries", share(margin), count(more_queries)));
     }
     text
 }

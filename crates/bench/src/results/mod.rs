@@ -6,6 +6,7 @@
 
 pub mod compare;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
@@ -60,6 +61,16 @@ pub struct Provenance {
     pub recorded: Day,
 }
 
+/// The days on which records were made, as a sentence names them: the first and the last, or that there is none.
+pub(crate) fn days<'r, F: 'r>(records: impl IntoIterator<Item = &'r Record<F>>) -> String {
+    let days: BTreeSet<String> = records.into_iter().map(|record| record.provenance.recorded.to_string()).collect();
+    match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(day), _) => day.clone(),
+        _ => "never".to_owned(),
+    }
+}
+
 /// Whether the run that wrote a file computed a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,7 +88,7 @@ pub enum ResultsError {
     #[error("not a results file: {0}; {REPAIR}")]
     Malformed(#[from] serde_json::Error),
     /// A number of the format that this version does not read.
-    #[error("results format {0}, this version reads {SCHEMA}; {REPAIR}")]
+    #[error("it has results format {0}, but this version reads {SCHEMA}; {REPAIR}")]
     Schema(u32),
     /// The results of something else.
     #[error("it holds the results of `{0}`; {REPAIR}")]
@@ -86,7 +97,7 @@ pub enum ResultsError {
     #[error("case `{0}` is out of order or occurs twice; {REPAIR}")]
     Repeated(String),
     /// The content is not what the digest was taken of.
-    #[error("its digest is of other content: the file was changed by hand; {REPAIR}")]
+    #[error("its digest does not match its content: the file was changed by hand; {REPAIR}")]
     Digest,
 }
 

@@ -102,7 +102,7 @@ pub fn compare(measured: &Measured, workspace: &Workspace, matrix: &Matrix, scop
             // By name: that both lists are in one order is nothing to rely on.
             let results = committed.iter().find(|results| results.name == plan.name);
             let results =
-                results.with_context(|| format!("{}: planned, and none of the chapter's files", plan.name))?;
+                results.with_context(|| format!("{}: planned, but none of the chapter's files", plan.name))?;
             verdict.results(chapter, plan, results)?;
         }
         ensure!(committed.len() == chapter.plans.len(), "{}: more results files than are planned", chapter.name);
@@ -182,13 +182,13 @@ impl Verdict {
         group.recorded.insert(made.recorded.to_string());
         if made.version != plan.version {
             let (version, own) = (&made.version, &plan.version);
-            wrong(format!("stale: the record is of version {version}, the engine here is {own}"));
+            wrong(format!("stale: the record is from version {version}, but the engine here is {own}"));
         }
         if row.planned.inputs_sha256.as_ref().is_some_and(|inputs| *inputs != made.inputs_sha256) {
-            wrong("the record is of other inputs than those that are here".to_owned());
+            wrong("the record is for different inputs than those here".to_owned());
         }
         if record.origin != row.planned.origin {
-            wrong("the record says otherwise who wrote its inputs".to_owned());
+            wrong("the record differs on who wrote its inputs".to_owned());
         }
     }
 
@@ -197,7 +197,7 @@ impl Verdict {
         let root = workspace.path("");
         for results in committed.iter() {
             for record in results.records.iter().filter(|one| machine::is_to_come(&one.provenance.recorded, &root)) {
-                let reason = format!("recorded {}, which is still to come", record.provenance.recorded);
+                let reason = format!("recorded {}, which is in the future", record.provenance.recorded);
                 self.wrong.push(Wrong { results: results.name.clone(), case: record.case.clone(), reason });
             }
         }
@@ -223,7 +223,7 @@ impl Verdict {
         let set = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" and ");
         let mut lines = Vec::new();
         if !self.kept.is_empty() {
-            lines.push("not computed here, kept as an earlier `contextweaver bench run` recorded them:".to_owned());
+            lines.push("not computed here, kept as recorded by an earlier `contextweaver bench run`:".to_owned());
         }
         for Kept { results, reason, versions, recorded, cases, .. } in &self.kept {
             let made = match versions.is_empty() {
@@ -252,13 +252,13 @@ impl Verdict {
             (false, true, kept) => {
                 let same = format!("same as far as computed: {computed} of {all} records; {} kept", count(kept));
                 if self.all && self.kept.iter().any(|kept| kept.is_gap) {
-                    format!("{same}\nnot everything was computed, as --all asks")
+                    format!("{same}\nnot everything was computed, as --all requires")
                 } else {
                     same
                 }
             }
-            (false, false, _) => "drift; if it is meant: contextweaver bench render".to_owned(),
-            (true, ..) => "drift; if it is meant: contextweaver bench run".to_owned(),
+            (false, false, _) => "drift; if it is intended: contextweaver bench render".to_owned(),
+            (true, ..) => "drift; if it is intended: contextweaver bench run".to_owned(),
         };
         self.not_computed().into_iter().chain([last]).collect::<Vec<_>>().join("\n")
     }

@@ -283,7 +283,7 @@ pub(super) fn require_all(bench: &Bench) -> Result<()> {
         unmeasured(plans(&CHAPTERS, bench)?.iter().flatten()).iter().map(ToString::to_string).collect();
     ensure!(
         missing.is_empty(),
-        "not everything can be measured here, as --all asks: {}; leave --all out to keep these records",
+        "not everything can be measured here, as --all requires: {}; leave --all out to keep these records",
         missing.join(", ")
     );
     Ok(())

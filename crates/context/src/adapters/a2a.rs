@@ -353,8 +353,8 @@ mod tests {
         tool_result result:task:t1 < task:t1 "Revenue\n{\"q4\":2.5}\nnew" +7 parts
         "#);
         let error = |task: Value| from_a2a_task_conversation(task).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!({"id": "t"})), @"status: `state` is missing; the name of a state is expected");
-        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "artifacts": [{}]})), @"artifacts[0]: `parts` is missing; an array is expected");
+        insta::assert_snapshot!(error(json!({"id": "t"})), @"status: `state` is missing; expected the name of a state");
+        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "artifacts": [{}]})), @"artifacts[0]: `parts` is missing; expected an array");
         insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "history": [{"role": "x", "parts": []}]})), @"history[0]: unknown role `x`; use user or agent");
     }
 

@@ -195,8 +195,8 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_anthropic(messages).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!([{"role": "tool", "content": "a"}])), @"messages[0]: unknown role `tool`; use user or assistant, and `system` beside them");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"text": "a"}]}])), @"messages[0].content[0]: `type` is missing; a string is expected");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}])), @"messages[0].content[0]: the result names the call `t9`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"text": "a"}]}])), @"messages[0].content[0]: `type` is missing; expected a string");
+        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}])), @"messages[0].content[0]: the result is for the call `t9`, but no call before it has this id");
         insta::assert_snapshot!(error(json!({"system": 7, "messages": []})), @"`system` must be a string or an array of blocks, not a number");
     }
 

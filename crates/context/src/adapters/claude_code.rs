@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let error = |line: &str| from_claude_code(format!("\n{line}").as_bytes()).unwrap_err().to_string();
-        insta::assert_snapshot!(error("[]"), @"line 2: an object is expected, not an array");
-        insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user"},"uuid":"u"}"#), @"line 2.message: `content` is missing; a string or an array of blocks is expected");
-        insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]},"uuid":"u"}"#), @"line 2.message.content[0]: the result names the call `t`, and no call before it has this id");
+        insta::assert_snapshot!(error("[]"), @"line 2: expected an object, not an array");
+        insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user"},"uuid":"u"}"#), @"line 2.message: `content` is missing; expected a string or an array of blocks");
+        insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]},"uuid":"u"}"#), @"line 2.message.content[0]: the result is for the call `t`, but no call before it has this id");
     }
 
     proptest! {

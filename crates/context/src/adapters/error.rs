@@ -26,7 +26,7 @@ impl AdapterError {
     /// The member `key` at `place` is missing or of the wrong type.
     pub(super) fn wrong(place: &str, key: &str, expected: &str, found: Option<&Value>) -> Self {
         match found {
-            None => Self::new(place, format!("`{key}` is missing; {expected} is expected")),
+            None => Self::new(place, format!("`{key}` is missing; expected {expected}")),
             Some(found) => Self::new(place, format!("`{key}` must be {expected}, not {}", describe(found))),
         }
     }
@@ -49,7 +49,7 @@ impl Alike {
     /// Something at `place` that it does not have; `what` it is.
     pub(super) fn unknown(&mut self, place: &str, what: impl FnOnce() -> String) {
         if !self.known && self.unknown.is_none() {
-            let reason = format!("{}, and nothing else here is known either; this is another format", what());
+            let reason = format!("{}, and nothing else here is known either; this is a different format", what());
             self.unknown = Some(AdapterError::new(place, reason));
         }
     }
@@ -89,14 +89,14 @@ pub(super) fn check_nesting(value: &Value, place: &str) -> Result<(), AdapterErr
 pub(super) fn object(value: Value, place: &str) -> Result<Map<String, Value>, AdapterError> {
     match value {
         Value::Object(members) => Ok(members),
-        other => Err(AdapterError::new(place, format!("an object is expected, not {}", describe(&other)))),
+        other => Err(AdapterError::new(place, format!("expected an object, not {}", describe(&other)))),
     }
 }
 
 pub(super) fn array(value: Value, place: &str) -> Result<Vec<Value>, AdapterError> {
     match value {
         Value::Array(values) => Ok(values),
-        other => Err(AdapterError::new(place, format!("an array is expected, not {}", describe(&other)))),
+        other => Err(AdapterError::new(place, format!("expected an array, not {}", describe(&other)))),
     }
 }
 

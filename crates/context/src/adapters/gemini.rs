@@ -187,17 +187,17 @@ mod tests {
         let error = |contents: Value| from_gemini(contents).unwrap_err().to_string();
         let response = json!({"functionResponse": {"name": "f", "response": {}}});
         insta::assert_snapshot!(error(json!([{"role": "assistant", "parts": []}])), @"contents[0]: unknown role `assistant`; use user or model");
-        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is without a result");
-        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is without a result");
-        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: an object is expected, not a number");
+        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is still without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is still without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: expected an object, not a number");
     }
 
     #[test]
     fn what_only_looks_alike_is_refused() {
         let said = json!({"part_kind": "said", "content": "Hi"});
         let error = |parts: Value| from_gemini(json!([{"parts": []}, {"parts": parts}])).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!([said, {}])), @"contents[1].parts[0]: no part has a member `part_kind`, and nothing else here is known either; this is another format");
-        insta::assert_snapshot!(error(json!([{}])), @"contents[1].parts[0]: the part is empty, and nothing else here is known either; this is another format");
+        insta::assert_snapshot!(error(json!([said, {}])), @"contents[1].parts[0]: no part has a member `part_kind`, and nothing else here is known either; this is a different format");
+        insta::assert_snapshot!(error(json!([{}])), @"contents[1].parts[0]: the part is empty, and nothing else here is known either; this is a different format");
         for known in [json!({"text": "Hi"}), json!({"inline_data": {}}), json!({"codeExecutionResult": {}})] {
             let document = json!([{"parts": [said]}, {"parts": [known]}]);
             assert_eq!(to_gemini(&from_gemini(document.clone()).unwrap()).unwrap(), document);

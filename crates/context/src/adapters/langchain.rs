@@ -78,11 +78,11 @@ pub fn from_langchain(document: Value) -> Result<Conversation, AdapterError> {
 
 fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let Some((base, name)) = frame(&message) else {
-        return Err(AdapterError::new(place, "it is not a message; `type` and `data` with `content` are expected"));
+        return Err(AdapterError::new(place, "it is not a message; expected `type`, and `data` with `content`"));
     };
     let inside = format!("{place}{}", base.replace('/', "."));
     let Some(members) = message.pointer(base).and_then(Value::as_object) else {
-        return Err(AdapterError::new(inside, "an object is expected"));
+        return Err(AdapterError::new(inside, "expected an object"));
     };
     let kind = match speaker(name) {
         Some(Speaker::Known(kind)) => kind,
@@ -417,12 +417,12 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_langchain(messages).unwrap_err().to_string();
         let of = |kind: &str, data: Value| json!([{"type": kind, "data": data}]);
-        insta::assert_snapshot!(error(json!([7])), @"messages[0]: it is not a message; `type` and `data` with `content` are expected");
+        insta::assert_snapshot!(error(json!([7])), @"messages[0]: it is not a message; expected `type`, and `data` with `content`");
         insta::assert_snapshot!(error(of("chat", json!({"content": "a", "role": "critic"}))), @"messages[0].data: unknown role `critic`; use user, assistant or system");
         insta::assert_snapshot!(error(of("human", json!({"content": 7}))), @"messages[0].data: `content` must be a string or an array of blocks, not a number");
-        insta::assert_snapshot!(error(of("tool", json!({"content": "a", "tool_call_id": "c9"}))), @"messages[0].data: the result names the call `c9`, and no call before it has this id");
+        insta::assert_snapshot!(error(of("tool", json!({"content": "a", "tool_call_id": "c9"}))), @"messages[0].data: the result is for the call `c9`, but no call before it has this id");
         insta::assert_snapshot!(error(of("ai", json!({"content": "", "tool_calls": [7]}))), @"messages[0].data.tool_calls[0]: a call must be an object");
-        insta::assert_snapshot!(error(of("ai", json!({"content": "", "tool_calls": [{"id": "c"}]}))), @"messages[0].data.tool_calls[0]: `name` is missing; a string is expected");
+        insta::assert_snapshot!(error(of("ai", json!({"content": "", "tool_calls": [{"id": "c"}]}))), @"messages[0].data.tool_calls[0]: `name` is missing; expected a string");
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError>
     if read == 0 {
         return Err(AdapterError::new(
             "",
-            "no run is of `run_type` `llm` or `tool`; export whole traces, not their roots alone",
+            "no run has the `run_type` `llm` or `tool`; export whole traces, not only their roots",
         ));
     }
     let mut conversation = messages.finish()?;
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_run() {
         let error = |runs: Value| from_langsmith(runs).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "chain", "inputs": {}}])), @"no run is of `run_type` `llm` or `tool`; export whole traces, not their roots alone");
+        insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "chain", "inputs": {}}])), @"no run has the `run_type` `llm` or `tool`; export whole traces, not only their roots");
         insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "llm", "inputs": {"messages": [{"type": "robot", "content": ""}]}}])), @"run `a`: unknown kind of message `robot`; use human, ai, system or tool");
         insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "llm", "inputs": {"messages": [7]}}])), @"run `a`: a message must be an object, not a number");
     }

@@ -127,7 +127,7 @@ fn read_within(json: &str, place: &str, bounds: Bounds) -> Result<ToolOutput, Ad
         }
     }
     if !recognised {
-        let reason = "neither `content` nor `structuredContent` is there, so this is not a result of an MCP tool";
+        let reason = "it has neither `content` nor `structuredContent`, so this is not a result of an MCP tool";
         return Err(AdapterError::new(place, reason));
     }
     Ok(output)
@@ -395,7 +395,7 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |text: &str| from_mcp_result(text).unwrap_err().to_string();
         insta::assert_snapshot!(error(""), @"not a JSON object: EOF while parsing a value at line 1 column 0");
-        insta::assert_snapshot!(error(r#"{"result": {"content": []}}"#), @"neither `content` nor `structuredContent` is there, so this is not a result of an MCP tool");
+        insta::assert_snapshot!(error(r#"{"result": {"content": []}}"#), @"it has neither `content` nor `structuredContent`, so this is not a result of an MCP tool");
         insta::assert_snapshot!(error(r#"{"content": "a"}"#), @"`content` must be an array of parts, as in the result of an MCP tool");
         insta::assert_snapshot!(error(r#"{"content": [], "isError": "no"}"#), @"`isError` must be true or false");
         let deep = "[".repeat(110) + &"]".repeat(110);

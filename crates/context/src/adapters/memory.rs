@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(shown("{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"value\": \"2\"}\n"), "a=1;b=2;");
         assert_eq!(shown(r#"{"key": "a", "value": "1"}"#), "a=1;");
         assert_eq!(shown(""), "");
-        assert_eq!(shown("{\"key\": \"a\"}\n{}"), "line 1: `value` is missing; a string is expected");
-        assert_eq!(shown("[1]"), "[0]: an object is expected, not a number");
+        assert_eq!(shown("{\"key\": \"a\"}\n{}"), "line 1: `value` is missing; expected a string");
+        assert_eq!(shown("[1]"), "[0]: expected an object, not a number");
         assert_eq!(shown("{\"key\"\n"), "line 1: not JSON: EOF while parsing an object at line 1 column 6");
     }
 

@@ -40,7 +40,7 @@ pub(super) fn unwrap(document: Value, keys: &[&str]) -> Result<Unwrapped, Adapte
             let list = around.insert((*key).to_owned(), Value::Array(Vec::new())).unwrap_or_default();
             Ok((Some(around), array(list, key)?))
         }
-        other => Err(AdapterError::new("", format!("a list of messages is expected, not {}", describe(&other)))),
+        other => Err(AdapterError::new("", format!("expected a list of messages, not {}", describe(&other)))),
     }
 }
 
@@ -192,14 +192,14 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_openai_chat(messages).unwrap_err().to_string();
         let user = json!({"role": "user", "content": "Hi"});
-        insta::assert_snapshot!(error(json!("x")), @"a list of messages is expected, not a string");
+        insta::assert_snapshot!(error(json!("x")), @"expected a list of messages, not a string");
         insta::assert_snapshot!(error(json!({"model": "m"})), @"`messages` is missing");
-        insta::assert_snapshot!(error(json!([user, 7])), @"messages[1]: an object is expected, not a number");
-        insta::assert_snapshot!(error(json!([{"content": "a"}])), @"messages[0]: `role` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([user, 7])), @"messages[1]: expected an object, not a number");
+        insta::assert_snapshot!(error(json!([{"content": "a"}])), @"messages[0]: `role` is missing; expected a string");
         insta::assert_snapshot!(error(json!([{"role": "function", "content": "a"}])), @"messages[0]: unknown role `function`; use system, developer, user, assistant or tool");
         insta::assert_snapshot!(error(json!([{"role": "user", "content": 7}])), @"messages[0]: `content` must be a string or an array of parts, not a number");
-        insta::assert_snapshot!(error(json!([{"role": "tool", "tool_call_id": "c9", "content": "a"}])), @"messages[0]: the result names the call `c9`, and no call before it has this id");
-        insta::assert_snapshot!(error(json!([user, {"role": "assistant", "tool_calls": [{"id": "a"}]}])), @"messages[1].tool_calls[0]: `function` is missing; an object is expected");
+        insta::assert_snapshot!(error(json!([{"role": "tool", "tool_call_id": "c9", "content": "a"}])), @"messages[0]: the result is for the call `c9`, but no call before it has this id");
+        insta::assert_snapshot!(error(json!([user, {"role": "assistant", "tool_calls": [{"id": "a"}]}])), @"messages[1].tool_calls[0]: `function` is missing; expected an object");
     }
 
     #[test]

@@ -359,7 +359,7 @@ mod tests {
             |spans: Value| from_otel(json!({SPANS: [{"scopeSpans": [{"spans": spans}]}]})).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!([])), @"no span has `gen_ai.input.messages` or `gen_ai.output.messages`; let the program record the content of messages (often OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)");
         insta::assert_snapshot!(error(json!([span("a", 1, &[(INPUT, json!("no"))])])), @"span `a`, `gen_ai.input.messages`: not JSON: expected ident at line 1 column 2");
-        insta::assert_snapshot!(error(json!([span("a", 1, &[(INPUT, json!([{"role": "user"}]))])])), @"span `a`, `gen_ai.input.messages`[0]: `parts` is missing; an array is expected");
-        insta::assert_snapshot!(error(json!([span("a", 1, &[(INPUT, json!([{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c"}]}]))])])), @"messages[0]: the result names the call `c`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!([span("a", 1, &[(INPUT, json!([{"role": "user"}]))])])), @"span `a`, `gen_ai.input.messages`[0]: `parts` is missing; expected an array");
+        insta::assert_snapshot!(error(json!([span("a", 1, &[(INPUT, json!([{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c"}]}]))])])), @"messages[0]: the result is for the call `c`, but no call before it has this id");
     }
 }

@@ -372,13 +372,13 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_pydantic_ai(messages).unwrap_err().to_string();
         let request = |part: Value| json!([{"kind": "request", "parts": [part]}]);
-        insta::assert_snapshot!(error(json!([{"parts": []}])), @"messages[0]: `kind` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([{"parts": []}])), @"messages[0]: `kind` is missing; expected a string");
         insta::assert_snapshot!(error(json!([{"kind": "note", "parts": []}])), @"messages[0]: unknown kind of message `note`; use request or response");
         insta::assert_snapshot!(error(json!([{"kind": "request", "parts": 7}])), @"messages[0]: `parts` must be an array, not a number");
         insta::assert_snapshot!(error(request(json!(7))), @"messages[0].parts[0]: a part must be an object");
-        insta::assert_snapshot!(error(request(json!({"content": "a"}))), @"messages[0].parts[0]: `part_kind` is missing; a string is expected");
-        insta::assert_snapshot!(error(request(json!({"part_kind": "tool-return", "tool_call_id": "c9"}))), @"messages[0].parts[0]: the result names the call `c9`, and no call before it has this id");
-        insta::assert_snapshot!(error(request(json!({"part_kind": "tool-call", "tool_call_id": "c9"}))), @"messages[0].parts[0]: `tool_name` is missing; a string is expected");
+        insta::assert_snapshot!(error(request(json!({"content": "a"}))), @"messages[0].parts[0]: `part_kind` is missing; expected a string");
+        insta::assert_snapshot!(error(request(json!({"part_kind": "tool-return", "tool_call_id": "c9"}))), @"messages[0].parts[0]: the result is for the call `c9`, but no call before it has this id");
+        insta::assert_snapshot!(error(request(json!({"part_kind": "tool-call", "tool_call_id": "c9"}))), @"messages[0].parts[0]: `tool_name` is missing; expected a string");
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
         let parts = |parts: Value| json!([{"kind": "request", "parts": []}, {"kind": "request", "parts": parts}]);
         let robot = json!({"part_kind": "robot", "content": "Hi"});
         let error = from_pydantic_ai(parts(json!([robot, robot]))).unwrap_err().to_string();
-        insta::assert_snapshot!(error, @"messages[1].parts[0]: no part has the kind `robot`, and nothing else here is known either; this is another format");
+        insta::assert_snapshot!(error, @"messages[1].parts[0]: no part has the kind `robot`, and nothing else here is known either; this is a different format");
         for other in [json!([{"role": "user", "parts": []}]), json!([{"kind": "message", "parts": []}]), json!([])] {
             assert!(!is_document(&other), "{other}");
         }

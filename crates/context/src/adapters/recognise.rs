@@ -146,15 +146,15 @@ impl Format {
     /// What tells the format from the others, for messages.
     fn sign(self) -> &'static str {
         match self {
-            Self::SessionLines => "an object with `type` and `text` a line",
+            Self::SessionLines => "one object per line with `type` and `text`",
             Self::SessionJson => "an object with `events`",
             Self::Recorded => "an object with `goal` and `calls`",
             Self::OpenaiChat | Self::Anthropic => "a list of messages with `role`, or an object with `messages`",
             Self::OpenaiResponses => "a list of items with `type`, or an object with `input` or `output`",
             Self::Gemini => "a list of contents with `parts`, or an object with `contents`",
             Self::A2aTask => "an object with `status` and `artifacts` or `history`",
-            Self::ClaudeCode => "an object with `type`, `message` and `uuid` a line",
-            Self::Codex => "an object with `type` and `payload` a line",
+            Self::ClaudeCode => "one object per line with `type`, `message` and `uuid`",
+            Self::Codex => "one object per line with `type` and `payload`",
             Self::Otel => "an object with `resourceSpans`",
             Self::LangSmith => "a list of runs with `run_type`",
             Self::LangChain => "a list of messages with `type` and `data`",
@@ -178,14 +178,14 @@ pub fn recognise(bytes: &[u8], prefix: &str) -> Result<(Format, Conversation), A
     let text = check_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(AdapterError::new("", "the file is empty; a conversation is expected"));
+        return Err(AdapterError::new("", "the file is empty; expected a conversation"));
     }
     let whole = match serde_json::from_str::<Value>(text) {
         Ok(document) => document,
         Err(error) => return read_lines(bytes, prefix, &error),
     };
     if whole.get("format").and_then(Value::as_str) == Some(SESSION_FILE) {
-        let reason = "this is a session already; read it with --session, as in `contextweaver replay --session FILE`";
+        let reason = "this is already a session; read it with --session, as in `contextweaver replay --session FILE`";
         return Err(AdapterError::new("", reason));
     }
     let format = format_of(&whole)?;
@@ -225,7 +225,7 @@ fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(
         match line {
             Ok(Ok(line @ Value::Object(_))) => format = of_line(&line),
             Err(error) if number == 0 => return Err(error),
-            _ if number == 0 => return Err(AdapterError::new("", format!("not JSON, and no JSON a line: {error}"))),
+            _ if number == 0 => return Err(AdapterError::new("", format!("neither JSON nor JSON lines: {error}"))),
             // Its reader says what is wrong there.
             _ => break,
         }
@@ -321,7 +321,7 @@ fn unknown(document: &Value) -> AdapterError {
             return AdapterError::new(
                 "",
                 format!(
-                    "its one line is not an event: `type` is `{}` and there is no `text`; types are {}",
+                    "its only line is not an event: `type` is `{}` and there is no `text`; types are {}",
                     session_lines::kind_of(document),
                     ItemKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
                 ),
@@ -336,7 +336,7 @@ fn unknown(document: &Value) -> AdapterError {
         }
         other => describe(other).to_owned(),
     };
-    AdapterError::new("", format!("{keys} is not a conversation{hint}; understood are {}", known.join(", ")))
+    AdapterError::new("", format!("{keys} is not a conversation{hint}; the known formats are {}", known.join(", ")))
 }
 
 /// The bytes as text, checked.
@@ -356,7 +356,7 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, &str), 
         let number = number + 1;
         let place = || format!("line {number}");
         if line.len() > MAX_LINE_BYTES {
-            let reason = format!("it has {} bytes; a line may have {MAX_LINE_BYTES}", line.len());
+            let reason = format!("it has {} bytes; a line may have at most {MAX_LINE_BYTES}", line.len());
             return Some(Err(AdapterError::new(place(), reason)));
         }
         match check_utf8(line) {
@@ -418,15 +418,15 @@ mod tests {
 
     #[test]
     fn what_is_no_conversation_says_what_is() {
-        insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is not a conversation; it looks like one result of an MCP tool, which is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is not an event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
-        insta::assert_snapshot!(format(r#"{"format": "contextweaver session", "schema": 1, "events": []}"#), @"this is a session already; read it with --session, as in `contextweaver replay --session FILE`");
-        insta::assert_snapshot!(format("7"), @"a number is not a conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
-        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
-        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");
+        insta::assert_snapshot!(format(" \n"), @"the file is empty; expected a conversation");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is not a conversation; it looks like one result of an MCP tool, which is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its only line is not an event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
+        insta::assert_snapshot!(format(r#"{"format": "contextweaver session", "schema": 1, "events": []}"#), @"this is already a session; read it with --session, as in `contextweaver replay --session FILE`");
+        insta::assert_snapshot!(format("7"), @"a number is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"neither JSON nor JSON lines: EOF while parsing a list at line 1 column 24");
+        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"neither JSON nor JSON lines: EOF while parsing a value at line 3 column 0");
+        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"neither JSON nor JSON lines: recursion limit exceeded at line 1 column 128");
         insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"line 2: byte 1 is not UTF-8; save the file as UTF-8");
     }
 
@@ -434,7 +434,7 @@ mod tests {
     fn a_line_beyond_the_bound_is_refused_by_number() {
         let mut bytes = b"{\"type\":\"policy\",\"text\":\"a\"}\n".to_vec();
         bytes.resize(bytes.len() + MAX_LINE_BYTES + 1, b' ');
-        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"line 2: it has 104857601 bytes; a line may have 104857600");
+        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"line 2: it has 104857601 bytes; a line may have at most 104857600");
     }
 
     proptest! {

@@ -122,10 +122,10 @@ mod tests {
         let error = |json: &str| from_recorded(json).unwrap_err().to_string();
         let call = |call: &str| error(&format!(r#"{{"goal": "g", "calls": [{call}]}}"#));
         insta::assert_snapshot!(error("[1]"), @"not a JSON object: invalid type: sequence, expected an object at line 1 column 0");
-        insta::assert_snapshot!(error(r#"{"calls": []}"#), @"`goal` is missing; a string is expected");
+        insta::assert_snapshot!(error(r#"{"calls": []}"#), @"`goal` is missing; expected a string");
         insta::assert_snapshot!(error(r#"{"goal": "g", "calls": 1}"#), @"`calls` must be an array");
-        insta::assert_snapshot!(call(r#"{"tool": "t", "result": {"content": []}}"#), @"calls[0]: `seq` is missing; a number is expected");
-        insta::assert_snapshot!(call(r#"{"seq": 1, "tool": "t"}"#), @"calls[0]: `result` is missing; the result of an MCP tool is expected");
+        insta::assert_snapshot!(call(r#"{"tool": "t", "result": {"content": []}}"#), @"calls[0]: `seq` is missing; expected a number");
+        insta::assert_snapshot!(call(r#"{"seq": 1, "tool": "t"}"#), @"calls[0]: `result` is missing; expected the result of an MCP tool");
         insta::assert_snapshot!(call(r#"{"seq": 1, "tool": "t", "result": {"content": [7, {}], "isError": 1}}"#), @"calls[0].result: `isError` must be true or false");
     }
 }

@@ -223,16 +223,16 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |items: Value| from_openai_responses(items).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!({"model": "m"})), @"`input` or `output` is missing");
-        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result names the call `c9`, and no call before it has this id");
-        insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; a string is expected");
-        insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; a string or an array of parts is expected");
+        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result is for the call `c9`, but no call before it has this id");
+        insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; expected a string");
+        insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; expected a string or an array of parts");
     }
 
     #[test]
     fn what_only_looks_alike_is_refused() {
         let robot = json!({"type": "robot", "data": {"text": "Hi"}});
         let error = from_openai_responses(json!([robot, {"type": "human"}])).unwrap_err().to_string();
-        insta::assert_snapshot!(error, @"items[0]: no item has the type `robot`, and nothing else here is known either; this is another format");
+        insta::assert_snapshot!(error, @"items[0]: no item has the type `robot`, and nothing else here is known either; this is a different format");
         for known in [
             json!({"role": "user", "content": "Hi"}),
             json!({"type": "web_search_call"}),

@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |json: &str| from_session_json(json).unwrap_err().to_string();
-        insta::assert_snapshot!(error("{}"), @"`events` is missing; an array is expected");
+        insta::assert_snapshot!(error("{}"), @"`events` is missing; expected an array");
         insta::assert_snapshot!(error(r#"{"events": [{"id": "a", "kind": "x", "text": ""}]}"#), @"events[0]: `kind`: unknown kind of event `x`; use user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
         insta::assert_snapshot!(error(r#"{"events": [], "facts": {"a": 1}}"#), @"facts: `a` must be a string, not a number");
-        insta::assert_snapshot!(error(r#"{"events": [], "episodes": [{"summary": "s"}]}"#), @"episodes[0]: `id` is missing; a string is expected");
+        insta::assert_snapshot!(error(r#"{"events": [], "episodes": [{"summary": "s"}]}"#), @"episodes[0]: `id` is missing; expected a string");
     }
 }

@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_wrong_line_is_named_by_its_number() {
         let error = |bytes: &[u8]| from_session_lines(bytes, "s").unwrap_err().to_string();
-        insta::assert_snapshot!(error(b"{\"type\":\"user_turn\",\"text\":\"a\"}\n\n[]"), @"line 3: an object is expected, not an array");
+        insta::assert_snapshot!(error(b"{\"type\":\"user_turn\",\"text\":\"a\"}\n\n[]"), @"line 3: expected an object, not an array");
         insta::assert_snapshot!(error(b"\n{\"type\":"), @"line 2: not JSON: EOF while parsing a value at line 1 column 8");
         insta::assert_snapshot!(error(br#"{"type":"thought","text":"a"}"#), @"line 1: unknown kind of event `thought`; use user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
-        insta::assert_snapshot!(error(b"{}"), @"line 1: `type` is missing; a string is expected");
-        insta::assert_snapshot!(error(br#"{"type":"policy"}"#), @"line 1: `text` is missing; a string is expected");
+        insta::assert_snapshot!(error(b"{}"), @"line 1: `type` is missing; expected a string");
+        insta::assert_snapshot!(error(br#"{"type":"policy"}"#), @"line 1: `text` is missing; expected a string");
         insta::assert_snapshot!(error(br#"{"type":"policy","text":"a","content":"b"}"#), @"line 1: `text` and `content` mean the same; leave one out");
         insta::assert_snapshot!(error(br#"{"type":"policy","text":["a"]}"#), @"line 1: `text` must be a string, not an array");
         insta::assert_snapshot!(error(br#"{"type":"policy","text":"a","token_estimate":-1}"#), @"line 1: `token_estimate` must be a whole number of at least 0, not a number");

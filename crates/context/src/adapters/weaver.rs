@@ -49,12 +49,12 @@ pub fn from_weaver_frame(frame: Value) -> Result<ResultEnvelope, AdapterError> {
     let mut frame = object(frame, "")?;
     for key in ["frame_id", "capability_id", "summary", "created_at"] {
         if text(&frame, key, "")?.is_empty() {
-            return Err(AdapterError::new("", format!("`{key}` is empty; a frame says it")));
+            return Err(AdapterError::new("", format!("`{key}` is empty; a frame must state it")));
         }
     }
     for (number, handle) in list(&frame, "handle_refs")?.iter().enumerate() {
         if !handle.is_string() {
-            return Err(AdapterError::new(format!("handle_refs[{number}]"), "a string is expected"));
+            return Err(AdapterError::new(format!("handle_refs[{number}]"), "expected a string"));
         }
     }
     let facts = match frame.get("structured_data") {
@@ -80,7 +80,7 @@ pub fn from_weaver_frame(frame: Value) -> Result<ResultEnvelope, AdapterError> {
     envelope.insert("facts".to_owned(), facts.into());
     let envelope: Result<ResultEnvelope, _> = serde_json::from_value(Value::Object(envelope));
     let mut envelope =
-        envelope.map_err(|error| AdapterError::new(format!("metadata.{OURS}"), format!("no envelope: {error}")))?;
+        envelope.map_err(|error| AdapterError::new(format!("metadata.{OURS}"), format!("not an envelope: {error}")))?;
     envelope.provenance.insert(FRAME.to_owned(), Value::Object(frame));
     Ok(envelope)
 }
@@ -97,7 +97,7 @@ pub fn to_weaver_frame(envelope: &ResultEnvelope, labels: &FrameLabels<'_>) -> R
     };
     let label = |key: &str, given: Option<&str>| {
         let known = given.or_else(|| before.get(key)?.as_str()).filter(|text| !text.is_empty());
-        known.map(str::to_owned).ok_or_else(|| AdapterError::new("", format!("a frame needs `{key}`; give it")))
+        known.map(str::to_owned).ok_or_else(|| AdapterError::new("", format!("a frame needs `{key}`; add it")))
     };
     let (id, capability) = (label("frame_id", labels.frame_id)?, label("capability_id", labels.capability_id)?);
     let created = label("created_at", labels.created_at)?;
@@ -307,16 +307,16 @@ mod tests {
                 .to_string(),
         ];
         insta::assert_snapshot!(refused.join("\n"), @"
-        an object is expected, not an array
-        `capability_id` is missing; a string is expected
-        `summary` is empty; a frame says it
+        expected an object, not an array
+        `capability_id` is missing; expected a string
+        `summary` is empty; a frame must state it
         `structured_data` must be an object, not an array
-        handle_refs: an array is expected, not a string
-        handle_refs[1]: a string is expected
+        handle_refs: expected an array, not a string
+        handle_refs[1]: expected a string
         `metadata` must be an object, not a number
-        metadata.contextweaver: no envelope: unknown variant `fine`, expected one of `ok`, `partial`, `error`
-        metadata.contextweaver: no envelope: unknown field `other`, expected one of `status`, `summary`, `facts`, `artifacts`, `views`, `provenance`, `firewall`
-        a frame needs `frame_id`; give it
+        metadata.contextweaver: not an envelope: unknown variant `fine`, expected one of `ok`, `partial`, `error`
+        metadata.contextweaver: not an envelope: unknown field `other`, expected one of `status`, `summary`, `facts`, `artifacts`, `views`, `provenance`, `firewall`
+        a frame needs `frame_id`; add it
         `created_at` is `today`; write it as 2026-11-27T10:00:00Z
         ");
     }

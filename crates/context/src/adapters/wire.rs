@@ -349,7 +349,7 @@ impl Reader {
     /// The event of the call that has the id `id` with the provider.
     fn call_with(&self, id: &str, place: &str) -> Result<ItemId, AdapterError> {
         self.calls.get(id).cloned().ok_or_else(|| {
-            let reason = format!("the result names the call `{}`, and no call before it has this id", shown(id));
+            let reason = format!("the result is for the call `{}`, but no call before it has this id", shown(id));
             AdapterError::new(place, reason)
         })
     }
@@ -365,7 +365,7 @@ impl Reader {
         let mut waiting = self.waiting.get_mut(name);
         let mut next = || waiting.as_mut().and_then(|waiting| waiting.pop_front());
         let Some(call) = std::iter::from_fn(&mut next).find(|call| !self.answered.contains(call)) else {
-            let reason = format!("no call of `{}` before it is without a result", shown(name));
+            let reason = format!("no call of `{}` before it is still without a result", shown(name));
             return Err(AdapterError::new(place, reason));
         };
         self.result_of(call, list, taken);
@@ -564,7 +564,7 @@ impl Writer {
 
     fn put(&self, message: &mut Value, wire: Wire, event: &Event) -> Result<(), AdapterError> {
         let lost = |at: &str| {
-            let reason = format!("its `{KEY}` metadata points to `{}`, which is not there", shown(at));
+            let reason = format!("its `{KEY}` metadata points to `{}`, which does not exist", shown(at));
             AdapterError::new(format!("event `{}`", event.item.id), reason)
         };
         let content = wire.content.map(|hole| self.content(event, hole.holds).map(|value| (hole.at, value)));

@@ -17,7 +17,7 @@ pub struct Transcript {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranscriptError {
     /// Two events share an id.
-    #[error("event {second}: the id `{id}` is that of event {first} already; ids must be unique")]
+    #[error("event {second}: event {first} already has the id `{id}`; ids must be unique")]
     Duplicate {
         /// The shared id.
         id: ItemId,
@@ -37,7 +37,7 @@ pub enum TranscriptError {
         position: usize,
     },
     /// An event is its own ancestor.
-    #[error("event {position} (`{id}`) is its own ancestor, by way of {}", names(through))]
+    #[error("event {position} (`{id}`) is its own ancestor, via {}", names(through))]
     Cycle {
         /// The id of the event.
         id: ItemId,
@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn what_is_no_transcript_is_refused_by_name_and_place() {
         let refused = |events: &[(&str, Option<&str>)]| checked(events).unwrap_err();
-        insta::assert_snapshot!(refused(&[("a", None), ("a", None)]), @"event 2: the id `a` is that of event 1 already; ids must be unique");
+        insta::assert_snapshot!(refused(&[("a", None), ("a", None)]), @"event 2: event 1 already has the id `a`; ids must be unique");
         insta::assert_snapshot!(refused(&[("a", Some("x"))]), @"event 1 (`a`): its parent `x` is not in the log");
         insta::assert_snapshot!(refused(&[("a", Some("b")), ("b", None)]), @"event 1 (`a`): its parent `b` comes later, as event 2; write events in time order");
-        insta::assert_snapshot!(refused(&[("a", Some("b")), ("b", Some("a"))]), @"event 1 (`a`) is its own ancestor, by way of `b`, `a`");
-        insta::assert_snapshot!(refused(&[("a", Some("a"))]), @"event 1 (`a`) is its own ancestor, by way of `a`");
+        insta::assert_snapshot!(refused(&[("a", Some("b")), ("b", Some("a"))]), @"event 1 (`a`) is its own ancestor, via `b`, `a`");
+        insta::assert_snapshot!(refused(&[("a", Some("a"))]), @"event 1 (`a`) is its own ancestor, via `a`");
     }
 }

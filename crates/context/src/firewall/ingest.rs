@@ -16,6 +16,7 @@ use super::facts::{clip, facts};
 use super::seen::Seen;
 use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, RESULT, SHOWN_AS, strategy_name};
 use crate::brief::{Piece, pack};
+use crate::clean::one_line;
 use crate::config::Secrets;
 use crate::event::{
     ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
@@ -27,9 +28,6 @@ use crate::view::automatic;
 
 /// What is shown for an output without content.
 const NOTHING: &str = "(no content)";
-
-/// The number of characters of a name or address in a line of the firewall's own at most.
-const MOST_NAME: usize = 120;
 
 /// The metadata key of a call with the name of what it calls.
 const FUNCTION_NAME: &str = "function_name";
@@ -458,14 +456,4 @@ fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links
         provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
     }
     provenance
-}
-
-/// A foreign name in a line of the firewall's own: on one line, without the brackets that would end it, and short.
-fn one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
-    let text: String = text.trim().chars().filter(|c| !['[', ']'].contains(c)).map(plain).collect();
-    match text.char_indices().nth(MOST_NAME) {
-        None => text,
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-    }
 }

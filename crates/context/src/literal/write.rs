@@ -79,7 +79,7 @@ impl Value<'_> {
     ///
     /// # Errors
     /// The error of `out`, at once: a bounded writer bounds the work.
-    pub fn write_minified(self, out: &mut impl Write) -> fmt::Result {
+    fn write_minified(self, out: &mut impl Write) -> fmt::Result {
         // The containers around the value that is written: their end on the tape, whether they have keys, and entries
         // so far.
         let mut open: Vec<(u32, Kind, usize)> = Vec::new();

@@ -638,7 +638,7 @@ impl MemoryFile {
         let refuse = |reason: String| MemoryFileError::Syntax { path: path.to_owned(), reason };
         let memory: Self = serde_json::from_slice(bytes).map_err(|error| refuse(error.to_string()))?;
         if memory.format != Self::FORMAT {
-            return Err(refuse(format!("its format is `{}`, that of a memory is `{}`", memory.format, Self::FORMAT)));
+            return Err(refuse(format!("its format is `{}`; a memory has `{}`", memory.format, Self::FORMAT)));
         }
         if memory.schema != SCHEMA {
             return Err(refuse(format!("it has schema {}; this version reads schema {SCHEMA}", memory.schema)));
@@ -655,7 +655,7 @@ impl MemoryFile {
         }
         let mut keys = BTreeSet::new();
         if let Some(fact) = memory.facts.iter().find(|fact| !keys.insert(&fact.key)) {
-            return Err(refuse(format!("the fact `{}` stands here twice", fact.key)));
+            return Err(refuse(format!("the fact `{}` appears twice", fact.key)));
         }
         Ok(memory)
     }
@@ -849,7 +849,7 @@ mod tests {
         twice.episodes.extend(memory.episodes);
         assert_eq!(read(&twice).unwrap(), twice);
         twice.facts.extend(memory.facts);
-        assert_eq!(read(&twice).unwrap_err().to_string(), "m.json: not a memory: the fact `a` stands here twice");
+        assert_eq!(read(&twice).unwrap_err().to_string(), "m.json: not a memory: the fact `a` appears twice");
         let rules = Rules { similarity: 0, ..Rules::default() };
         let error = consolidate(&[], &[], &rules, &ContextConfig::default()).unwrap_err();
         assert_eq!(error.to_string(), "`similarity` must be from 1 to 100");

@@ -18,6 +18,7 @@ use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, redact};
+use contextweaver_core::files::read_file;
 use contextweaver_core::text::{TermSet, Terms, jaccard};
 
 /// Characters of a memory at most.
@@ -180,11 +181,7 @@ impl LocalMemories {
     pub fn load(path: &Path) -> Result<Self, SourceError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let refuse = |reason: String| SourceError { source_name: path.display().to_string(), reason };
-        let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
-        if size > MOST_BYTES {
-            return Err(refuse(format!("the file has {size} bytes; a memory may have {MOST_BYTES}")));
-        }
-        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        let bytes = read_file(path, MOST_BYTES).map_err(|error| refuse(error.reason.to_string()))?;
         let format =
             serde_json::from_slice::<Value>(&bytes).ok().and_then(|file| Some(file["format"].as_str()?.to_owned()));
         let memory = match format.as_deref() {
@@ -469,7 +466,7 @@ mod tests {
         session.save(&path).unwrap();
         assert_eq!(texts(&path), ["pool: 41", "a pool"]);
         for (wrong, said) in [
-            (write("wrong.json", "[1]"), "no memories: [0]: an object is expected"),
+            (write("wrong.json", "[1]"), "no memories: [0]: expected an object"),
             (write("memory.json", r#"{"format": "contextweaver memory"}"#), "not a memory: missing field"),
             (folder.path().join("absent.json"), "No such file"),
         ] {

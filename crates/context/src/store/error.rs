@@ -17,7 +17,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The bytes differ from those that were stored.
-    #[error("the artifact `{handle}` was altered: its content has the hash {found}, stored was {expected}")]
+    #[error("the artifact `{handle}` was altered: its content has the hash {found}, not {expected}")]
     Altered {
         /// The handle of the artifact.
         handle: Handle,

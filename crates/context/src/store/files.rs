@@ -131,7 +131,7 @@ impl FileArtifacts {
             return Ok(*fresh);
         };
         let bytes = kept.len();
-        let reason = || format!("has {bytes} bytes and is not a key, which has 32; delete the file");
+        let reason = || format!("has {bytes} bytes, but a key has 32; delete the file");
         kept.try_into().map_err(|_| backend(&path, reason()))
     }
 
@@ -413,7 +413,7 @@ mod tests {
             assert_eq!(message(store.list().unwrap_err()), seen.last().unwrap().as_str());
         }
         insta::assert_snapshot!(seen.join("\n"), @r"
-        the artifact `a` was altered: its content has the hash 1fb9f4097256db2d7b1e13aff79cee44339891a31c556b9cf6093885773b3618, stored was ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73
+        the artifact `a` was altered: its content has the hash 1fb9f4097256db2d7b1e13aff79cee44339891a31c556b9cf6093885773b3618, not ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73
         store/objects/ed/7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73: the content of the artifact `a` is missing
         store/refs/ref-a.json: not a reference to an artifact: EOF while parsing a string at line 1 column 20
         store/refs/ref-a.json: not a reference to an artifact: EOF while parsing a value at line 1 column 0

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{ArtifactStore, EpisodicStore, EventLog, FactStore, StoreError};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript};
 
-/// Nothing that runs under these locks panics, so a lock is never poisoned; its value would be whole anyway.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks `mutex`, also after a panic of another holder: no value behind a lock of this crate is half done when work on it
+/// ends early.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

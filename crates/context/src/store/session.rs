@@ -153,7 +153,7 @@ impl Content {
         };
         let (found, stored) = (ContentHash::of(&content), self.content_hash);
         if found != stored {
-            return Err(format!("content {place} was altered: it has the hash {found}, stored was {stored}"));
+            return Err(format!("content {place} was altered: it has the hash {found}, not {stored}"));
         }
         Ok(content)
     }
@@ -165,7 +165,7 @@ pub(super) fn agrees(reference: &ArtifactRef, content: Option<&Arc<[u8]>>) -> Re
     match content {
         None => Err(format!("artifact `{handle}`: its content {content_hash} is not in the file")),
         Some(content) if *size_bytes != content.len() as u64 => {
-            Err(format!("artifact `{handle}`: size_bytes is {size_bytes}, its content has {}", content.len()))
+            Err(format!("artifact `{handle}`: size_bytes is {size_bytes}, but its content has {}", content.len()))
         }
         Some(_) => Ok(()),
     }
@@ -204,7 +204,7 @@ impl Session {
                 }
                 Ok(head) if head.format != Self::FORMAT => foreign(path, &head.format),
                 Err(_) if !is_begun(bytes) => {
-                    let reason = format!("no member `format` says `{}`", Self::FORMAT);
+                    let reason = format!("it has no `format` `{}`", Self::FORMAT);
                     SessionError::Foreign { path: path.to_owned(), reason }
                 }
                 _ => SessionError::Syntax { path: path.to_owned(), reason: error.to_string() },
@@ -318,7 +318,7 @@ impl Session {
 }
 
 fn foreign(path: &Path, format: &str) -> SessionError {
-    let reason = format!("its format is `{format}`, that of a session is `{SESSION_FILE}`");
+    let reason = format!("its format is `{format}`; a session has `{SESSION_FILE}`");
     SessionError::Foreign { path: path.to_owned(), reason }
 }
 
@@ -381,7 +381,7 @@ fn artifacts(references: Vec<ArtifactRef>, contents: Vec<Content>) -> Result<Mem
     for (place, content) in (1..).zip(contents) {
         let hash = content.content_hash.clone();
         if bytes.insert(hash.clone(), content.bytes(place)?).is_some() {
-            return Err(format!("content {place}: the hash {hash} stands here twice"));
+            return Err(format!("content {place}: the hash {hash} appears twice"));
         }
     }
     distinct("artifact", references.iter().map(|reference| reference.handle.as_str()))?;
@@ -406,7 +406,7 @@ fn distinct<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> Result<(), 
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(format!("{what} `{name}` stands here twice"));
+            return Err(format!("{what} `{name}` appears twice"));
         }
     }
     Ok(())
@@ -506,7 +506,7 @@ mod tests {
         let back = Session::from_stores("a test", &stores).unwrap();
         assert_eq!(saved(&back), saved(&one));
         let twice = one.copy_to(&stores).unwrap_err();
-        assert_eq!(twice.to_string(), "event 3: the id `tc1` is that of event 1 already; ids must be unique");
+        assert_eq!(twice.to_string(), "event 3: event 1 already has the id `tc1`; ids must be unique");
     }
 
     #[test]
@@ -537,16 +537,16 @@ mod tests {
         s.json: this session has schema 2; this version reads schema 1
         s.json: this session has schema 2; this version reads schema 1
         s.json: not a session: unknown field `later`, expected one of `format`, `schema`, `source`, `events`, `artifacts`, `contents`, `facts`, `episodes` at line 3 column 20
-        s.json: not a session: its format is `other`, that of a session is `contextweaver session`
-        s.json: content 1 was altered: it has the hash 38a9c1e721584da284b90ceea4ed7eb8db15ac4ea86c2c75ec925d5f8799fcf0, stored was c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1
+        s.json: not a session: its format is `other`; a session has `contextweaver session`
+        s.json: content 1 was altered: it has the hash 38a9c1e721584da284b90ceea4ed7eb8db15ac4ea86c2c75ec925d5f8799fcf0, not c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1
         s.json: content 2: not base64: Invalid padding
-        s.json: artifact `c`: size_bytes is 3, its content has 2
-        s.json: artifact `b` stands here twice
-        s.json: episode `e1` stands here twice
+        s.json: artifact `c`: size_bytes is 3, but its content has 2
+        s.json: artifact `b` appears twice
+        s.json: episode `e1` appears twice
         s.json: event 2 (`r1`): its parent `tc1` is not in the log
         s.json: not a session: unknown variant `tool`, expected one of `user_turn`, `agent_msg`, `tool_call`, `tool_result`, `doc_snippet`, `retrieved_doc`, `memory_fact`, `plan_state`, `policy` at line 6 column 25
         s.json: not a session: EOF while parsing an object at line 26 column 1
-        s.json: not a session: no member `format` says `contextweaver session`
+        s.json: not a session: it has no `format` `contextweaver session`
         ");
     }
 

@@ -6,6 +6,8 @@
 //!
 //! A store and its copies share one connection, one thread at a time; open the file again for reading in parallel.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::sleep;
@@ -77,6 +79,15 @@ pub struct SqliteFacts(SqliteStore);
 pub struct SqliteEpisodes(SqliteStore);
 
 impl SqliteStore {
+    /// Whether there is an SQLite database at `path`, of whatever program: told by its first bytes.
+    #[must_use]
+    pub fn is_database(path: &Path) -> bool {
+        const START: &[u8; 16] = b"SQLite format 3\0";
+        let mut start = [0; START.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == *START
+    }
+
     /// Opens the file, or creates it, readable by its owner alone.
     ///
     /// # Errors
@@ -143,7 +154,7 @@ impl SqliteStore {
             Ok(transaction.query_row("SELECT key FROM store_key", [], column)?)
         })?;
         let bytes = kept.len();
-        kept.try_into().map_err(|_| self.damaged("key", format!("has {bytes} bytes and not 32; delete its row")))
+        kept.try_into().map_err(|_| self.damaged("key", format!("has {bytes} bytes, not 32; delete its row")))
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -221,12 +232,12 @@ impl Problem {
             Self::Other(reason) => reason,
             Self::Sql(error) => {
                 let hint = match error.sqlite_error_code() {
-                    Some(ErrorCode::NotADatabase) => "; name a new file, or one that this program made",
+                    Some(ErrorCode::NotADatabase) => "; name a new file, or one made by this program",
                     Some(ErrorCode::DatabaseCorrupt) => {
                         "; restore the file from a copy, or try `sqlite3 FILE .recover`"
                     }
                     Some(ErrorCode::ReadOnly) => "; the file and its folder must be writable",
-                    Some(ErrorCode::CannotOpen) => "; its folder must be there and writable",
+                    Some(ErrorCode::CannotOpen) => "; its folder must exist and be writable",
                     Some(ErrorCode::DiskFull) => "; nothing was stored: make room and try again",
                     Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "; another process keeps it busy",
                     Some(ErrorCode::TooBig) => "; SQLite holds values up to 1 GB",
@@ -557,7 +568,7 @@ mod tests {
         let item = |id: &str| ContextItem::new(id, ItemKind::UserTurn, "text");
         log.append_all(&[item("a"), item("b").under("a")]).unwrap();
         for (wrong, told) in [
-            (item("a"), "event 4: the id `a` is that of event 1 already; ids must be unique"),
+            (item("a"), "event 4: event 1 already has the id `a`; ids must be unique"),
             (item("d").under("e"), "event 4 (`d`): its parent `e` is not in the log"),
         ] {
             let error = log.append_all(&[item("c"), wrong]).unwrap_err();
@@ -609,11 +620,11 @@ mod tests {
             error.replace(&*folder.path().to_string_lossy(), "stores")
         });
         insta::assert_snapshot!(messages.join("\n"), @r"
-        stores/text.db: file is not a database; name a new file, or one that this program made
+        stores/text.db: file is not a database; name a new file, or one made by this program
         stores/other.db: this is the database of another program; nothing was changed
         stores/newer.db: this database has schema 7; this version reads schema 1
-        stores/no/folder.db: unable to open database file: stores/no/folder.db; its folder must be there and writable
-        stores/: unable to open database file: stores/; its folder must be there and writable
+        stores/no/folder.db: unable to open database file: stores/no/folder.db; its folder must exist and be writable
+        stores/: unable to open database file: stores/; its folder must exist and be writable
         ");
         assert_eq!(std::fs::read(path("other.db")).unwrap(), before);
     }
@@ -647,7 +658,7 @@ mod tests {
             "UPDATE events SET item = '{\"id\": \"e\", \"kind\": \"user_turn\", \"text\": \"\", \"parent_id\": \"x\"}'",
         );
         insta::assert_snapshot!(seen.join("\n"), @r"
-        the artifact `a` was altered: its content has the hash 6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d, stored was ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73
+        the artifact `a` was altered: its content has the hash 6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d, not ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73
         s.db: artifact `a`: its content is missing
         s.db: artifact `a`: `abc` is not a content hash; write the 64 lower-case hexadecimal digits of a SHA-256
         s.db: artifact `a`: `abc` is not a content hash; write the 64 lower-case hexadecimal digits of a SHA-256

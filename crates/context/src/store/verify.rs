@@ -127,7 +127,7 @@ pub fn verify_session(bytes: &[u8]) -> (Verification, Option<Session>) {
         match known.get(named.handle.as_str()) {
             None => problems.push(problem(row.line, format!("{what} is not in the file"))),
             Some(kept) if *kept != named => {
-                problems.push(problem(row.line, format!("{what} is described otherwise than in `artifacts`")));
+                problems.push(problem(row.line, format!("{what} is described differently in `artifacts`")));
             }
             Some(_) => {}
         }
@@ -152,8 +152,7 @@ pub fn verify_session(bytes: &[u8]) -> (Verification, Option<Session>) {
 fn rows<'f>(bytes: &'f [u8], problems: &mut Vec<SessionProblem>) -> Vec<Row<'f>> {
     let error = match serde_json::from_slice::<Members<'f>>(bytes) {
         Ok(members) if members.format != Session::FORMAT => {
-            let reason =
-                format!("its format is `{}`, that of a session is `{}`: no session", members.format, Session::FORMAT);
+            let reason = format!("its format is `{}`; a session has `{}`", members.format, Session::FORMAT);
             problems.push(SessionProblem { line: None, reason });
             return Vec::new();
         }
@@ -265,7 +264,7 @@ fn contents<'a, 'f: 'a>(
         let Some(content) = row.read::<Content>(problems) else { continue };
         let hash = content.content_hash.clone();
         if bytes.contains_key(&hash) {
-            problems.push(problem(row.line, row.said(&format!("the hash {hash} stands here twice"))));
+            problems.push(problem(row.line, row.said(&format!("the hash {hash} appears twice"))));
             continue;
         }
         // One that was altered is there, and said to be altered once.
@@ -276,7 +275,7 @@ fn contents<'a, 'f: 'a>(
     let mut known: BTreeMap<&str, &ArtifactRef> = BTreeMap::new();
     for (row, reference) in artifacts {
         if known.insert(reference.handle.as_str(), reference).is_some() {
-            problems.push(problem(row.line, format!("artifact `{}` stands here twice", reference.handle)));
+            problems.push(problem(row.line, format!("artifact `{}` appears twice", reference.handle)));
         }
         unused.remove(&reference.content_hash);
         let content = bytes.get(&reference.content_hash);
@@ -298,7 +297,7 @@ fn distinct(what: &str, names: Vec<(&Row<'_>, String)>, problems: &mut Vec<Sessi
     let mut seen = BTreeSet::new();
     for (row, name) in names {
         if !seen.insert(name.clone()) {
-            problems.push(problem(row.line, format!("{what} `{name}` stands here twice")));
+            problems.push(problem(row.line, format!("{what} `{name}` appears twice")));
         }
     }
 }
@@ -405,21 +404,21 @@ mod tests {
             said += &format!("{name}: {}", shown(text));
         }
         insta::assert_snapshot!(said, @r"
-        7: event 2: the id `u1` is that of event 1 already; ids must be unique
+        7: event 2: event 1 already has the id `u1`; ids must be unique
         8: event 3 (`r1`): its parent `tc1` is not in the log
 
         7: event 2 (`tc1`): its parent `r1` comes later, as event 3; write events in time order
 
-        7: event 2 (`tc1`) is its own ancestor, by way of `tc1`
+        7: event 2 (`tc1`) is its own ancestor, via `tc1`
 
         6: event 1: unknown variant `user_trun`, expected one of `user_turn`, `agent_msg`, `tool_call`, `tool_result`, `doc_snippet`, `retrieved_doc`, `memory_fact`, `plan_state`, `policy`
         7: event 2 (`tc1`): its parent `u1` is not in the log
-        14: content 1 was altered: it has the hash 17aa564790a08dff4491734166551228529c3c6f2f3f3334f10c1815fc29b197, stored was c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1
-        18: fact `zone` stands here twice
+        14: content 1 was altered: it has the hash 17aa564790a08dff4491734166551228529c3c6f2f3f3334f10c1815fc29b197, not c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1
+        18: fact `zone` appears twice
 
         8: event 3 (`r1`): its artifact `b` is not in the file
 
-        8: event 3 (`r1`): its artifact `a` is described otherwise than in `artifacts`
+        8: event 3 (`r1`): its artifact `a` is described differently in `artifacts`
 
         8: event 3 (`r1`): its artifact `a` is not in the file
         13: the content c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1 belongs to no artifact
@@ -436,7 +435,7 @@ mod tests {
         3: not a session: unknown field `later`, expected one of `format`, `schema`, `source`, `events`, `artifacts`, `contents`, `facts`, `episodes`
         7: event 2 (`tc1`): its parent `u0` is not in the log
 
-        -: its format is `other`, that of a session is `contextweaver session`: no session
+        -: its format is `other`; a session has `contextweaver session`
 
         22: not a session: EOF while parsing an object
 

@@ -4,11 +4,13 @@
 //! that no two places can disagree about what a word is. Token counts are exact and carry the name of their
 //! [`Estimator`]. Everything here is pure: no I/O, and no state beyond remembered costs, which change no result.
 
+mod causes;
 mod count;
 mod counter;
 mod date_time;
 mod digest;
 mod merge;
+mod numbers;
 mod price;
 mod ranks;
 mod similarity;
@@ -16,9 +18,11 @@ mod stem;
 mod stopwords;
 mod tokenize;
 
+pub use causes::causes;
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
 pub use date_time::is_date_time;
 pub use digest::{hex, sha256_hex};
+pub use numbers::{counted, grouped};
 pub use price::Price;
 pub use similarity::{TermSet, Terms, jaccard};
 pub use stopwords::is_stop_word;

@@ -48,7 +48,7 @@ impl Price {
         let is_price = self.per_million_tokens.is_finite() && self.per_million_tokens >= 0.0;
         let is_currency = (1..=8).contains(&self.currency.chars().count()) && !self.currency.contains(char::is_control);
         match (is_price, is_currency) {
-            (false, _) => Some("`per_million_tokens` must be a number that is not negative"),
+            (false, _) => Some("`per_million_tokens` must be a number, 0 or more"),
             (true, false) => Some("`currency` must have 1 to 8 characters"),
             (true, true) => None,
         }

@@ -133,7 +133,7 @@ impl Answers {
     /// [`AnswersFault`] for the first place that is wrong.
     pub fn parse(text: &str) -> Result<Self, AnswersFault> {
         let document = strict::parse_within(text, usize::MAX)
-            .map_err(|error| AnswersFault::new("", format!("no usable JSON: {error}")))?;
+            .map_err(|error| AnswersFault::new("", format!("is not usable JSON: {error}")))?;
         exact_numbers::check(text, &document)?;
         let names = Section::ALL.map(|section| section.about().name);
         let sections = object(&document, "", &names)?;
@@ -282,12 +282,12 @@ fn given(about: &About, value: &Value, place: &str) -> Result<Given, AnswersFaul
         let arguments = case.get("arguments").filter(|arguments| arguments.is_object());
         let of_arguments = format!("{at}.arguments");
         let arguments =
-            arguments.ok_or_else(|| AnswersFault::new(&of_arguments, "is missing, or no object of arguments"))?;
+            arguments.ok_or_else(|| AnswersFault::new(&of_arguments, "is missing or is not an object of arguments"))?;
         let of_result = format!("{at}.result");
         let answer = case.get("result").ok_or_else(|| AnswersFault::new(&of_result, "is missing"))?;
         let case = Case { number, answer: result(answer, &of_result)? };
         if when.insert(canonical(arguments), case).is_some() {
-            return Err(AnswersFault::new(of_arguments, "are those of a case before; keep one"));
+            return Err(AnswersFault::new(of_arguments, "are the same as in an earlier case; keep one"));
         }
     }
     let otherwise = members.get("otherwise").map(|value| result(value, &format!("{place}.otherwise"))).transpose()?;
@@ -319,7 +319,8 @@ fn fits(checker: &Checker, arguments: &Value, steps: &mut u64) -> Result<(), Str
     *steps = steps.saturating_add(checker.steps(arguments));
     if *steps > MOST_STEPS_OF_ALL {
         return Err(format!(
-            "checking them and those before against the schemas may take {steps} steps, over {MOST_STEPS_OF_ALL}; leave out cases"
+            "checking them and those of earlier cases against the schemas may take {steps} steps, over \
+             {MOST_STEPS_OF_ALL}; remove some cases"
         ));
     }
     match checker.violations(arguments, Quote::Values).into_iter().next() {
@@ -370,14 +371,18 @@ fn find<'i>(section: Section, key: &str, named: &Named<'i>) -> Result<&'i Select
     };
     match (found.as_slice(), elsewhere) {
         ([first, others @ ..], _) if others.iter().all(|other| same(first, other)) => Ok(first),
-        ([], Some(other)) => Err(format!("the catalog has a {} of that name; move it to `{}`", other.one, other.name)),
+        ([], Some(other)) => Err(format!(
+            "the catalog has a {} with that name; move it to \
+                                          `{}`",
+            other.one, other.name
+        )),
         ([], None) => {
             let by = if section == Section::Resources { "URI" } else { "id or name" };
-            Err(format!("the catalog has no {} of that {by}", about.one))
+            Err(format!("the catalog has no {} with that {by}", about.one))
         }
         (several, _) => {
             let ids: Vec<&str> = several.iter().take(5).map(|item| item.id.as_str()).collect();
-            Err(format!("several {}s are called so; name one of {}", about.one, ids.join(", ")))
+            Err(format!("several {}s have that name; use one of {}", about.one, ids.join(", ")))
         }
     }
 }
@@ -519,10 +524,10 @@ mod tests {
             cases.iter().map(|text| served(text).err().unwrap_or_else(|| panic!("{text}")).to_string()).collect();
         insta::assert_snapshot!(said.join("\n"), @r#"
         is not an object with tools, resources, prompts
-        no usable JSON: EOF while parsing an object at line 1 column 1
+        is not usable JSON: EOF while parsing an object at line 1 column 1
         unknown member "tool"; expected tools, resources, prompts
         tools: is not an object; map tools to results
-        no usable JSON: `find` appears twice in one object; write it once at line 1 column 42
+        is not usable JSON: `find` appears twice in one object; write it once at line 1 column 42
         tools["find"]: is not an object with content, structuredContent, isError, _meta; or with when, otherwise
         tools["find"]: unknown member "contents"; expected content, structuredContent, isError, _meta
         tools["find"].content: is not a list
@@ -535,12 +540,12 @@ mod tests {
         tools["find"].content[0].data: is not a text in base64
         tools["find"].when: is missing beside `otherwise`
         tools["find"].when: is empty; add an answer by arguments, or give one result in place of `when` and `otherwise`
-        tools["find"].when[0].arguments: is missing, or no object of arguments
+        tools["find"].when[0].arguments: is missing or is not an object of arguments
         tools["find"].when[0].result: is missing
         tools["find"].when[0].result: `content` is missing
         tools["find"].when[0]: unknown member "if"; expected arguments, result
         tools["find"]: unknown member "default"; expected when, otherwise
-        tools["find"].when[1].arguments: are those of a case before; keep one
+        tools["find"].when[1].arguments: are the same as in an earlier case; keep one
         resources["file:///b"].contents[0]: `text` is missing
         resources["file:///b"].contents[0]: unknown member "text"; expected uri, blob, mimeType, _meta
         resources["file:///b"]: unknown member "when"; expected contents, _meta
@@ -553,13 +558,13 @@ mod tests {
         tools["find"].structuredContent.ids[1]: the number 12345678901234567890123 has more digits than 64 bits hold; write it as a text
         tools["find"].when[1].arguments: the catalog refuses a call with them: "/a": "1" is not of type "integer"
         prompts["greet"].when[0].arguments: the catalog refuses a call with them: "who" is a required property
-        tools["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"]: the catalog has no tool of that id or name
-        tools["send"]: several tools are called so; name one of fax:send#24918ca4, mail:send#24918ca4
-        tools["greet"]: the catalog has a prompt of that name; move it to `prompts`
+        tools["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"]: the catalog has no tool with that id or name
+        tools["send"]: several tools have that name; use one of fax:send#24918ca4, mail:send#24918ca4
+        tools["greet"]: the catalog has a prompt with that name; move it to `prompts`
         tools["find"]: answers the same tool as tools["mail:find"]; keep one
-        resources["file:///a"]: several resources are called so; name one of resource::fax:a#5638217e, resource::mail:a#5638217e
-        resources["b"]: the catalog has no resource of that URI
-        prompts["find"]: the catalog has a tool of that name; move it to `tools`
+        resources["file:///a"]: several resources have that name; use one of resource::fax:a#5638217e, resource::mail:a#5638217e
+        resources["b"]: the catalog has no resource with that URI
+        prompts["find"]: the catalog has a tool with that name; move it to `tools`
         "#);
     }
 

@@ -156,7 +156,7 @@ async fn reread(
                 serving.tell_of_changes();
             }
             Ok(()) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
-            Err(error) => tracing::warn!(%error, "the catalog that was served before stays"),
+            Err(error) => tracing::warn!(%error, "the previous catalog is still served"),
         }
     }
     let _ = done.send(upstream).await;
@@ -175,7 +175,7 @@ pub(crate) async fn watch_pins(serving: Weak<Serving>) {
         match serving.review().await {
             Ok(true) => serving.clients().tell_all("notifications/tools/list_changed", None),
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the catalog that was served before stays"),
+            Err(error) => tracing::warn!(%error, "the previous catalog is still served"),
         }
     }
 }

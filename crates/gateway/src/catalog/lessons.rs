@@ -30,7 +30,7 @@ impl Lessons {
     pub(crate) fn open(path: &Path, keeps: bool) -> Result<Self, FeedbackError> {
         let log = if path.exists() { FeedbackLog::read(path)? } else { FeedbackLog::default() };
         if log.damaged > 0 {
-            tracing::warn!(file = %path.display(), lines = log.damaged, "lines of the feedback that are none are left out");
+            tracing::warn!(file = %path.display(), lines = log.damaged, "invalid lines of the feedback were skipped");
         }
         Ok(Self { path: path.to_owned(), observations: Mutex::new(log.observations), keeps })
     }
@@ -61,7 +61,7 @@ impl Lessons {
             if self.keeps
                 && let Err(error) = FeedbackLog::append(&self.path, &observation)
             {
-                tracing::warn!(%error, "an observation is not kept");
+                tracing::warn!(%error, "an observation was not saved");
             }
             let mut observations = lock(&self.observations);
             observations.push(observation);

@@ -65,7 +65,7 @@ impl ListCache {
             Ok(text) => text,
             Err(ReadError { reason: Unread::System(error), .. }) if error.kind() == ErrorKind::NotFound => return None,
             Err(ReadError { reason: error, .. }) => {
-                tracing::warn!(path = %path.display(), %error, "the lists of last time cannot be read");
+                tracing::warn!(path = %path.display(), %error, "the lists saved last time cannot be read");
                 return None;
             }
         };
@@ -73,7 +73,7 @@ impl ListCache {
             Ok(found) if found.version == VERSION && found.config == digest_of(upstream.config()) => Some(found),
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the lists of last time cannot be read");
+                tracing::warn!(path = %path.display(), %error, "the lists saved last time cannot be read");
                 None
             }
         }
@@ -91,7 +91,7 @@ impl ListCache {
             let _ = fs::remove_file(&path);
             return tracing::debug!(
                 upstream = upstream.name(),
-                "its lists are not kept: they hold a value of the environment"
+                "its lists are not saved: they contain a value from the environment"
             );
         }
         let text = text.into_bytes();
@@ -102,7 +102,7 @@ impl ListCache {
         // A client may end a gateway at any moment, also while it writes here.
         remove_leftovers(&self.folder);
         if let Err(error) = make_folder(&self.folder).and_then(|()| replace_secret_file(&path, &text)) {
-            tracing::warn!(%error, "what an upstream lists could not be kept for the next start");
+            tracing::warn!(%error, "the lists of an upstream could not be saved for the next start");
         }
     }
 }

@@ -71,7 +71,7 @@ impl Pages {
             }
         };
         at.and_then(|at: usize| self.results.get(at)).cloned().ok_or_else(|| {
-            let reason = "belongs to no list as it is now; list again from the start";
+            let reason = "does not belong to the current list; list again from the start";
             RpcError::invalid_params(format!("the cursor `{}` {reason}", cursor.unwrap_or_default()))
         })
     }

@@ -48,7 +48,7 @@ pub enum StartError {
         fault: Fault,
     },
     /// Too few upstreams answered.
-    #[error("{healthy} of {of} upstreams started, and `startup.min_healthy_upstreams` is {least}: {reasons}")]
+    #[error("{healthy} of {of} upstreams started, but `startup.min_healthy_upstreams` is {least}: {reasons}")]
     TooFew {
         /// Upstreams that started.
         healthy: usize,
@@ -298,7 +298,7 @@ impl Serving {
         match serving.relist(std::iter::once(&upstream), Serve::WhatDiffers).await {
             Ok(true) => serving.tell_of_changes(),
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "what was listed last time stays"),
+            Err(error) => tracing::warn!(%error, "what it listed last time is still served"),
         }
         if lock(&serving.faults).contains_key(upstream.server_name()) {
             // Neither is held by the task that waits for the other end.

@@ -66,7 +66,7 @@ impl Shelf {
         };
         let (router, failed) = place::attach(router, encoder);
         if let Some(error) = failed {
-            tracing::warn!(%error, "the vectors of the tools are made again at the next start");
+            tracing::warn!(%error, "the vectors of the tools will be computed again at the next start");
         }
         let _ = self.encoded.set(router);
     }
@@ -110,8 +110,7 @@ impl Shelf {
     /// # Errors
     /// Why its schema cannot be used.
     pub fn validator(&self, at: usize) -> Result<Option<&Checker>, &SchemaError> {
-        let item = self.router.catalog().items().get(at);
-        once(self.validators.get(at), item.and_then(|item| item.args_schema.as_deref()))
+        self.checker(&self.validators, |item| item.args_schema.as_deref(), at)
     }
 
     /// The checker of the structured results of the item at `at`; `None` when it has no schema.
@@ -119,18 +118,19 @@ impl Shelf {
     /// # Errors
     /// Why its schema cannot be used.
     pub fn output_validator(&self, at: usize) -> Result<Option<&Checker>, &SchemaError> {
-        let item = self.router.catalog().items().get(at);
-        once(self.output_validators.get(at), item.and_then(|item| item.output_schema.as_deref()))
+        self.checker(&self.output_validators, |item| item.output_schema.as_deref(), at)
     }
-}
 
-/// The checker in `slot`, made when it is first asked for.
-fn once<'s>(
-    slot: Option<&'s OnceLock<Compiled>>,
-    schema: Option<&Value>,
-) -> Result<Option<&'s Checker>, &'s SchemaError> {
-    let Some(slot) = slot else { return Ok(None) };
-    slot.get_or_init(|| schema.map(compiled).transpose()).as_ref().map(Option::as_ref)
+    /// The checker in the slot of the item at `at`, made when it is first asked for.
+    fn checker<'s>(
+        &'s self,
+        slots: &'s [OnceLock<Compiled>],
+        schema_of: impl Fn(&SelectableItem) -> Option<&Value>,
+        at: usize,
+    ) -> Result<Option<&'s Checker>, &'s SchemaError> {
+        let (Some(slot), Some(item)) = (slots.get(at), self.router.catalog().items().get(at)) else { return Ok(None) };
+        slot.get_or_init(|| schema_of(item).map(compiled).transpose()).as_ref().map(Option::as_ref)
+    }
 }
 
 /// A name that does not lead to one item.

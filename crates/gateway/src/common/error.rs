@@ -92,17 +92,17 @@ impl Code {
             Self::SchemaInvalid => {
                 "`contextweaver mcp doctor` says what is wrong with the schema; tell the author of the server"
             }
-            Self::UpstreamError => "see the log of the server, or RUST_LOG=debug",
+            Self::UpstreamError => "see the server's log, or set RUST_LOG=debug",
             Self::UpstreamTimeout => "raise `timeout` of this upstream, or see why the server is slow",
-            Self::UpstreamUnavailable => "start the server; `contextweaver mcp doctor` tries it",
+            Self::UpstreamUnavailable => "start the server; `contextweaver mcp doctor` checks it",
             Self::AuthFailed => "renew the token in `headers` or `env` of this upstream, or the key in `signing`",
             Self::PermissionDenied => "the token of this upstream does not permit it",
-            Self::RateLimited => "raise `rate_limits`, or ask the caller to call less",
-            Self::PolicyDenied => "a rule refuses it: change `policy` if that is not meant",
+            Self::RateLimited => "raise `rate_limits`, or ask the caller to make fewer calls",
+            Self::PolicyDenied => "a rule refuses it: change `policy` if that is not intended",
             Self::ApprovalRequired => "nobody approved it: answer here, or use a client that can ask",
             Self::Quarantined => "look at the change with `contextweaver mcp pins list --pending`, then approve it",
             Self::HydrateFailed | Self::ResourceNotFound | Self::PromptNotFound => {
-                "the caller asked for what is not served; the answer names what is near"
+                "the caller asked for something that is not served; the answer names what comes closest"
             }
             Self::ViewFailed => "the stored result is gone or has no such part; raise the limits of `artifacts`",
             Self::AuditFailed => "make room on the disk of the audit log; nothing is called until it can be written",

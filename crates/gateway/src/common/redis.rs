@@ -18,6 +18,7 @@ use super::secret::Secret;
 use super::settings::FieldError;
 use super::sync::lock;
 use contextweaver_context::store::StoreError;
+use contextweaver_core::files::read_text_file;
 
 /// How long connecting may take, and how long a server may take to read or answer a script.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ impl RedisConfig {
         const FORM: &str =
             "must be `redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]`, or the same with `rediss://` for TLS";
         if url.contains(['#', '?']) {
-            return Err(wrong("has a `?` or a `#`; neither options nor unchecked certificates are taken"));
+            return Err(wrong("has a `?` or a `#`; neither options nor unverified certificates are supported"));
         }
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         if !matches!(scheme, "redis" | "rediss" | "valkey" | "valkeys") {
@@ -80,7 +81,11 @@ impl RedisConfig {
         }
         let password = password_file.map(password_of).transpose()?;
         if password.is_some() && info.redis_settings().password().is_some() {
-            return Err(FieldError::new("password_file", "stands beside a password in `url`; leave one out"));
+            return Err(FieldError::new(
+                "password_file",
+                "is set together with a password in `url`; remove one of the \
+                                                         two",
+            ));
         }
         Ok(Self { url: Secret::new(url), password, place, prefix: prefix.to_owned() })
     }
@@ -112,16 +117,13 @@ impl RedisConfig {
 
 /// The first line of the file.
 fn password_of(path: &Path) -> Result<Secret, FieldError> {
-    use std::io::Read;
-
-    let wrong = |reason: String| FieldError::new("password_file", format!("{}: {reason}", path.display()));
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LONGEST_PASSWORD).read_to_string(&mut text))
-        .map_err(|error| wrong(error.to_string()))?;
+    let text = read_text_file(path, LONGEST_PASSWORD).map_err(|error| FieldError::new("password_file", error))?;
     match text.lines().next().map(str::trim) {
         Some(password) if !password.is_empty() => Ok(Secret::new(password)),
-        _ => Err(wrong("its first line must be the password, and is empty".to_owned())),
+        _ => {
+            let reason = format!("{}: its first line must be the password, but it is empty", path.display());
+            Err(FieldError::new("password_file", reason))
+        }
     }
 }
 
@@ -313,7 +315,10 @@ fn is_broken(error: &RedisError) -> bool {
 fn failed(config: &RedisConfig, error: &RedisError) -> StoreError {
     let remedy = match error.code() {
         Some("NOAUTH" | "WRONGPASS") => "; check the name and password of `state`",
-        Some("NOPERM") => "; the user of `state` may not do this: give it all commands on the keys of the prefix",
+        Some("NOPERM") => {
+            "; the user of `state` is not allowed to do this: grant it all commands on the keys of the \
+                           prefix"
+        }
         Some("MOVED" | "ASK" | "CROSSSLOT") => {
             "; name the primary node of the cluster that holds the keys of the prefix"
         }
@@ -366,7 +371,7 @@ mod tests {
         let config = RedisConfig::new("redis://h", "p", Some(&path)).unwrap();
         assert_eq!(config.password.as_ref().map(Secret::text), Some("s3cret"));
         assert!(!format!("{config:?}").contains("s3cret"));
-        assert!(RedisConfig::new("redis://:x@h", "p", Some(&path)).unwrap_err().to_string().contains("leave one out"));
+        assert!(RedisConfig::new("redis://:x@h", "p", Some(&path)).unwrap_err().to_string().contains("remove one"));
         std::fs::write(&path, "").unwrap();
         assert!(RedisConfig::new("redis://h", "p", Some(&path)).unwrap_err().to_string().contains("is empty"));
     }

@@ -66,7 +66,7 @@ const LONGEST_WAIT_SECONDS: f64 = 31_536_000.0;
 
 /// A number of seconds is not a usable wait.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("is {0}; it must be seconds above 0 and at most {LONGEST_WAIT_SECONDS}")]
+#[error("is {0}; it must be a number of seconds above 0 and at most {LONGEST_WAIT_SECONDS}")]
 pub(crate) struct DurationError(f64);
 
 /// The wait of so many seconds.

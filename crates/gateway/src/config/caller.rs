@@ -14,13 +14,13 @@ pub(super) enum EntryError {
     Token(FieldError),
     #[error("`{0}` has neither `token` nor `token_file`")]
     NoToken(String),
-    #[error("there is another entry of the name `{0}`")]
+    #[error("there is another entry with the name `{0}`")]
     SameName(String),
-    #[error("`{0}` has the token of `{1}`; give each its own")]
+    #[error("`{0}` has the same token as `{1}`; give each its own")]
     SameToken(String, String),
-    #[error("`{0}` needs one of `dns`, `uri` and `common_name`, and no other")]
+    #[error("`{0}` needs exactly one of `dns`, `uri` and `common_name`")]
     NoCertificate(String),
-    #[error("`{0}` has the certificate of `{1}`; give each its own")]
+    #[error("`{0}` has the same certificate as `{1}`; give each its own")]
     SameCertificate(String, String),
 }
 

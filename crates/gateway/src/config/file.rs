@@ -59,7 +59,7 @@ fn deadline_of(seconds: Option<f64>, upstreams: &BTreeMap<String, UpstreamConfig
         Some((name, upstream)) => {
             let timeout = upstream.timeout.as_secs_f64();
             let reason =
-                format!("is {seconds}, and `upstreams.{name}.timeout` is {timeout}; a request takes as long as that");
+                format!("is {seconds}, but `upstreams.{name}.timeout` is {timeout}; a request can take that long");
             Err(FieldError::new("deadline_seconds", reason))
         }
     }
@@ -451,11 +451,11 @@ impl ConfigFile {
             return Err(FieldError::new("top_k", "must be at least 1"));
         }
         if self.catalog.is_some() && !self.upstreams.is_empty() {
-            let reason = "a gateway has either a `catalog` or `upstreams`; leave one out";
+            let reason = "a gateway has either a `catalog` or `upstreams`; remove one of the two";
             return Err(FieldError::new("catalog", reason));
         }
         if self.answers.is_some() && self.catalog.is_none() {
-            let reason = "goes with `catalog`: servers answer for themselves; name a catalog, or leave it out";
+            let reason = "only works with `catalog`: servers answer for themselves; name a catalog, or remove it";
             return Err(FieldError::new("answers", reason));
         }
         let in_startup = |reason| FieldError::new("startup.upstream_timeout_seconds", reason);
@@ -507,14 +507,14 @@ impl ConfigFile {
             return Err(FieldError::new("mode", reason));
         }
         if self.mode == Mode::Passthrough && self.durations {
-            let reason = "goes with the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
+            let reason = "only works in the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
             return Err(FieldError::new("durations", reason));
         }
         let guards = guards.checked(folder, &|text| expand(text, lenient))?;
         guards.check_namespaces(&owners)?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
         if let Some(name) = signed.into_iter().find(|name| !upstreams.contains_key(*name)) {
-            let reason = "there is no upstream of that name; its calls would go out unsigned";
+            let reason = "there is no upstream with that name; its calls would go out unsigned";
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
         let http = self.http.checked(folder, lenient)?;
@@ -562,7 +562,7 @@ fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMa
     for (name, upstream) in upstreams {
         let namespace = server_namespace(upstream.namespace.as_deref().unwrap_or(name));
         if let Some(other) = owners.get(&namespace) {
-            let reason = format!("`{namespace}` is the namespace of `{other}` already; choose another");
+            let reason = format!("`{namespace}` is already the namespace of `{other}`; choose another");
             return Err(FieldError::new(format!("upstreams.{name}.namespace"), reason));
         }
         owners.insert(namespace, name.clone());
@@ -592,15 +592,14 @@ fn check_credentials(
             if own.contains(&audience.trim_end_matches('/')) {
                 return wrong(
                     field,
-                    "is the audience of this gateway; name that of the upstream: a token for the gateway \
-                                     is not sent on",
+                    "is the audience of this gateway; name the upstream's: a token for the gateway is not passed on",
                 );
             }
         }
         if let Credentials::Passthrough(rule) = &upstream.credentials
             && rule.issuer != oauth.issuer
         {
-            return wrong("passthrough.issuer", "is not `http.oauth.issuer`: no caller has a token of it");
+            return wrong("passthrough.issuer", "is not `http.oauth.issuer`: no caller has a token from it");
         }
     }
     Ok(())
@@ -614,7 +613,7 @@ fn check_homes(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), Field
         let Home::Kept(home) = &sandbox.home else { continue };
         let within = |other: &PathBuf| home.starts_with(other) || other.starts_with(home);
         if let Some((other, _)) = homes.iter().find(|(_, other)| within(other)) {
-            let reason = format!("is that of `{other}`, or one within the other; give each its own");
+            let reason = format!("is the same as that of `{other}`, or one contains the other; give each its own");
             return Err(FieldError::new(format!("upstreams.{name}.sandbox.folder"), reason));
         }
         homes.push((name, home));
@@ -642,24 +641,22 @@ impl UpstreamEntry {
         let noted = Noted::new(environment);
         // Where the gateway may start without this server, a variable that is not set costs this server alone.
         let noted = if is_needed { noted } else { noted.tolerant() };
-        let expand = |field: &str, text: &str| {
-            expand(text, &|name| noted.get(name)).map_err(|error| FieldError::new(format!("{place}.{field}"), error))
-        };
+        let expanded =
+            |field: &str, text: &str| expand(text, &|name| noted.get(name)).map_err(|e| FieldError::new(field, e));
+        let expand = |field: &str, text: &str| expanded(field, text).map_err(|error| error.under(place));
         let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
-            let expanded =
-                |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
-            texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
+            let each = |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
+            texts.iter().map(each).collect::<Result<BTreeMap<_, _>, FieldError>>()
         };
         let at = |field: &str, path: &str| match expand(field, path)? {
             path if path.is_empty() && noted.unset().is_empty() => {
-                Err(FieldError::new(format!("{place}.{field}"), "is empty; name what is read"))
+                Err(FieldError::new(format!("{place}.{field}"), "is empty; name the path to read"))
             }
             path => Ok(folder.join(path)),
         };
         let mut headers = expand_all("headers", &self.headers)?;
         let has_credentials = self.credentials.is_some();
-        let in_credentials = |field: &str, text: &str| expand(&format!("credentials.{field}"), text);
-        let credentials = self.credentials.take().map(|section| section.checked(folder, &in_credentials, &mut headers));
+        let credentials = self.credentials.take().map(|section| section.checked(folder, &expanded, &mut headers));
         let credentials = match credentials.transpose() {
             // Where a variable is not set the server is not asked, and what is made of it may be anything.
             Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
@@ -680,8 +677,8 @@ impl UpstreamEntry {
             (None, None, Some(path), None, None) => Target::Documents { folder: at("documents", path)? },
             (None, None, None, Some(path), None) => Target::Database { file: at("database", path)? },
             _ => {
-                let reason = "needs `command` (type stdio), `url` (type http or sse), `documents` or `database` (no type), \
-                              and one of them alone";
+                let reason = "needs `command` (type stdio), `url` (type http or sse), `documents` or `database` (no \
+                              type), and only one of them";
                 return Err(FieldError::new(*place, reason));
             }
         };
@@ -741,7 +738,10 @@ impl UpstreamEntry {
             None => Ok(Confinement::Sandbox(Box::new(sandbox))),
             Some((field, _)) => {
                 let reason = match field {
-                    "cwd" => "a server in a sandbox works in `sandbox.folder`; name that, or set `sandbox: false`",
+                    "cwd" => {
+                        "a server in a sandbox works in `sandbox.folder`; set that instead, or set `sandbox: \
+                              false`"
+                    }
                     _ => {
                         "a server in a sandbox inherits nothing; write what it needs under `env`, or set `sandbox: false`"
                     }
@@ -806,11 +806,11 @@ mod tests {
             ("modes: proxy", "unknown field"),
             ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
             ("top_k: 0", "top_k: must be at least 1"),
-            ("{mode: passthrough, durations: true}", "durations: goes with the modes `gateway` and `proxy`"),
+            ("{mode: passthrough, durations: true}", "durations: only works in the modes `gateway` and `proxy`"),
             ("deadline_seconds: 0", "deadline_seconds: is 0"),
             (
                 "{deadline_seconds: 5, upstreams: {a: {command: x}}}",
-                "deadline_seconds: is 5, and `upstreams.a.timeout` is 30",
+                "deadline_seconds: is 5, but `upstreams.a.timeout` is 30",
             ),
             (
                 "http: {oauth: {issuer: 'http://id.example', resource: 'https://g/mcp'}}",
@@ -827,7 +827,7 @@ mod tests {
             ),
             (
                 "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', algorithms: []}}",
-                "http.oauth.algorithms: must name one",
+                "http.oauth.algorithms: must name at least one",
             ),
             (
                 "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', scopes: [{scope: 'a b'}]}}",
@@ -859,19 +859,23 @@ mod tests {
                 "artifacts: {s3: {bucket: b, access_key_id: '${env:NO}'}}",
                 "artifacts.s3.access_key_id: the variable `NO`",
             ),
-            ("artifacts: {path: a, s3: {bucket: b}}", "artifacts.s3: stands beside `path`"),
+            ("artifacts: {path: a, s3: {bucket: b}}", "artifacts.s3: is set together with `path`"),
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
             ("upstreams: {a: {command: x, documents: d}}", "upstreams.a: needs `command`"),
-            ("upstreams: {a: {documents: d, database: e}}", "and one of them alone"),
+            ("upstreams: {a: {documents: d, database: e}}", "and only one of them"),
             ("upstreams: {a: {type: stdio, database: e}}", "`documents` or `database` (no type)"),
             ("upstreams: {a: {documents: d, sandbox: true}}", "upstreams.a: `args`"),
             ("upstreams: {a: {database: d, headers: {b: c}}}", "upstreams.a: `args`"),
             ("upstreams: {a: {database: d, era: modern}}", "and `era` with either"),
             ("upstreams: {a: {documents: ''}}", "upstreams.a.documents: is empty"),
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
-            ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
+            (
+                "upstreams: {a: {command: x, timeout: 31536001}}",
+                "upstreams.a.timeout: is 31536001; it must be a number \
+                                                                 of seconds",
+            ),
             ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
             (
                 "upstreams: {a: {command: x, required: true, args: ['${env:NO}']}}",
@@ -891,24 +895,25 @@ mod tests {
             ),
             ("retry: {retryable_codes: [NO]}", "the value is not one of PATH_INVALID"),
             ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
-            ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
+            (
+                "upstreams: {GitHub: {command: x}, github: {command: x}}",
+                "`github` is already the namespace of \
+                                                                         `GitHub`",
+            ),
             ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
             ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
             (
                 "upstreams: {a: {command: x, credentials: {static: {A: b}}}}",
                 "upstreams.a: `args`, `env`, `cwd`, `inherit_env` and `sandbox` go",
             ),
-            (
-                "upstreams: {a: {url: x, credentials: {}}}",
-                "upstreams.a.credentials.static: stands beside another rule, or there is none",
-            ),
+            ("upstreams: {a: {url: x, credentials: {}}}", "upstreams.a.credentials.static: exactly one rule is needed"),
             (
                 "upstreams: {a: {url: x, credentials: {static: {A: b}, passthrough: {issuer: i, audience: a}}}}",
-                "upstreams.a.credentials.static: stands beside another rule",
+                "upstreams.a.credentials.static: exactly one rule is needed",
             ),
             (
                 "upstreams: {a: {url: x, headers: {a: b}, credentials: {static: {A: b}}}}",
-                "upstreams.a.credentials.static.A: stands under `headers` too",
+                "upstreams.a.credentials.static.A: is also set under `headers`",
             ),
             (
                 "upstreams: {a: {url: x, credentials: {passthrough: {issuer: i, audience: a}}}}",
@@ -944,6 +949,14 @@ mod tests {
                  upstreams: {a: {url: x, credentials: {passthrough: {issuer: 'https://j', audience: a}}}}}",
                 "upstreams.a.credentials.passthrough.issuer: is not `http.oauth.issuer`",
             ),
+            (
+                "upstreams: {a: {url: x, credentials: {static: {A: '${env:X'}}}}",
+                "line 1: upstreams.a.credentials.static.A: ",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: '${env:X', client_id: c}}}}",
+                "line 1: upstreams.a.credentials.exchange.token_endpoint: ",
+            ),
             ("upstreams: {a: {url: x, sandbox: true}}", "upstreams.a: `args`"),
             ("upstreams: {a: {command: x, sandbox: yes please}}", "true, false, or what the sandbox lets through"),
             ("upstreams: {a: {command: x, sandbox: {net: true}}}", "unknown field `net`"),
@@ -955,14 +968,14 @@ mod tests {
                 "upstreams: {a: {command: x, sandbox: {write: [/proc/self]}}}",
                 "upstreams.a.sandbox.write: /proc/self cannot",
             ),
-            ("upstreams: {a: {command: x, sandbox: {read: ['']}}}", "upstreams.a.sandbox.read: an empty path"),
-            ("upstreams: {a: {command: x, sandbox: {read: [a], write: [./a]}}}", "`./a` stands under `read` too"),
+            ("upstreams: {a: {command: x, sandbox: {read: ['']}}}", "upstreams.a.sandbox.read: the path is empty"),
+            ("upstreams: {a: {command: x, sandbox: {read: [a], write: [./a]}}}", "`./a` is also listed under `read`"),
             ("upstreams: {a: {command: x, cwd: d, sandbox: true}}", "upstreams.a.cwd: a server in a sandbox works in"),
             ("{sandbox: true, upstreams: {a: {command: x, inherit_env: all}}}", "upstreams.a.inherit_env: a server in"),
             ("{sandbox: {folder: f}, upstreams: {a: {command: x}}}", "sandbox.folder: is for one server"),
             (
                 "upstreams: {a: {command: x, sandbox: {folder: f}}, b: {command: x, sandbox: {folder: f/g}}}",
-                "upstreams.b.sandbox.folder: is that of `a`",
+                "upstreams.b.sandbox.folder: is the same as that of `a`",
             ),
         ];
         for (text, expected) in cases {

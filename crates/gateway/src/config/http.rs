@@ -599,7 +599,11 @@ mod tests {
             ("http: {tokens: [{name: '', token: c}]}", "http.tokens[0]: the name `` must be"),
             ("http: {tokens: [{name: b, token: '${env:NO}'}]}", "http.tokens[0]: the variable `NO` is not set"),
             ("http: {tokens: [{name: b, token: c}, {name: b, token: d}]}", "http.tokens[1]: there is another"),
-            ("http: {tokens: [{name: b, token: c}, {name: d, token: c}]}", "http.tokens[1]: `d` has the token of `b`"),
+            (
+                "http: {tokens: [{name: b, token: c}, {name: d, token: c}]}",
+                "http.tokens[1]: `d` has the same token as \
+                                                                            `b`",
+            ),
             ("http: {tokens: [{name: b, token: c, profile: p}]}", "http.tokens: there is no `p` under"),
             ("http: {token_file: none}", "http.token_file: /nowhere/none"),
             ("http: {allowed_hosts: ['a b']}", "http.allowed_hosts: `a b` is not a host"),

@@ -120,10 +120,10 @@ impl OAuthSection {
         }
         let audience = self.audience.unwrap_or_else(|| self.resource.clone());
         if audience.is_empty() {
-            return Err(FieldError::new("audience", "must not be empty: tokens for others would be taken"));
+            return Err(FieldError::new("audience", "must not be empty: tokens meant for others would be accepted"));
         }
         if self.algorithms.is_empty() {
-            return Err(FieldError::new("algorithms", "must name one at least"));
+            return Err(FieldError::new("algorithms", "must name at least one"));
         }
         for (number, rule) in self.scopes.iter().enumerate() {
             // What RFC 6749 permits in a scope.
@@ -133,12 +133,16 @@ impl OAuthSection {
                 return Err(FieldError::new(format!("scopes[{number}].scope"), reason));
             }
             if self.scopes[..number].iter().any(|other| other.scope == rule.scope) {
-                let reason = format!("there is another entry of the scope `{}`", rule.scope);
+                let reason = format!("there is another entry for the scope `{}`", rule.scope);
                 return Err(FieldError::new(format!("scopes[{number}].scope"), reason));
             }
         }
         if !(0.0..=LARGEST_LEEWAY).contains(&self.leeway_seconds) {
-            let reason = format!("is {}; it must be seconds from 0 to {LARGEST_LEEWAY}", self.leeway_seconds);
+            let reason = format!(
+                "is {}; it must be a number of seconds from 0 to \
+                                  {LARGEST_LEEWAY}",
+                self.leeway_seconds
+            );
             return Err(FieldError::new("leeway_seconds", reason));
         }
         Ok(OAuthConfig {
@@ -164,7 +168,7 @@ fn check_url(field: &str, text: &str, is_asked: bool) -> Result<(), FieldError> 
     match url.scheme_str() {
         Some("https") => Ok(()),
         Some("http") if !is_asked || url.host().is_some_and(is_loopback) => Ok(()),
-        Some("http") => bad("must begin with `https://`: only on this machine itself is `http://` safe"),
+        Some("http") => bad("must begin with `https://`: `http://` is safe only on this machine itself"),
         _ => bad("must begin with `https://`"),
     }
 }

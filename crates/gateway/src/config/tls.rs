@@ -147,7 +147,7 @@ impl TlsSection {
         let (key_path, key) = read("key", &self.key)?;
         let chain = certificates(&cert_path, &cert).map_err(|reason| FieldError::new("cert", reason))?;
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| {
-            let reason = format!("{}: no private key in PEM form: {error}", key_path.display());
+            let reason = format!("{}: not a private key in PEM form: {error}", key_path.display());
             FieldError::new("key", reason)
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -159,12 +159,12 @@ impl TlsSection {
         let (builder, authorities) = match &self.client_ca {
             None if self.client_crl.is_some() => {
                 let reason =
-                    "says which certificates are taken back, and `client_ca` is missing, which says which are checked";
+                    "says which certificates are revoked, but `client_ca`, which says which are checked, is missing";
                 return Err(FieldError::new("client_crl", reason));
             }
             None if !self.clients.is_empty() => {
                 let reason =
-                    "says whose certificates are whose, and `client_ca` is missing, which says which are checked";
+                    "says whose certificates are whose, but `client_ca`, which says which are checked, is missing";
                 return Err(FieldError::new("clients", reason));
             }
             None => (builder.with_no_client_auth(), None),
@@ -193,7 +193,7 @@ impl TlsSection {
             }
         };
         let mut server = builder.with_single_cert(chain, key).map_err(|error| {
-            let reason = format!("{} does not go with {}: {error}", key_path.display(), cert_path.display());
+            let reason = format!("{} does not match {}: {error}", key_path.display(), cert_path.display());
             FieldError::new("key", reason)
         })?;
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -220,7 +220,7 @@ fn revocations(path: &Path, pem: &[u8]) -> Result<Revocations, String> {
     let read: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
     let read = read.map_err(|error| bad(format!("not in PEM form: {error}")))?;
     if read.is_empty() {
-        return Err(bad("no list of revoked certificates in PEM form".to_owned()));
+        return Err(bad("no certificate revocation list in PEM form".to_owned()));
     }
     let parsed = read.into_iter().map(|der| {
         let list = OwnedCertRevocationList::from_der(&der).map_err(|error| bad(error.to_string()))?;

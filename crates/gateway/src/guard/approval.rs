@@ -30,7 +30,6 @@ use crate::protocol::message::{Members, Raw};
 use crate::session::context::CallContext;
 use contextweaver_context::store::redact;
 use contextweaver_core::catalog::SelectableItem;
-use contextweaver_core::text::hex;
 
 /// The name of the gateway's question.
 pub(crate) const QUESTION: &str = "contextweaver/approval";
@@ -91,7 +90,7 @@ impl Seals {
 
     fn seal(&self, stage: Stage, about: &str, state: Option<String>, now: Duration) -> Option<String> {
         let (until, nonce) = (u64::try_from((now + LASTS).as_millis()).ok()?, unique());
-        let mac = hex(&self.0.code(Self::text(stage, until, &nonce, state.as_deref(), about))?);
+        let mac = self.0.code(&Self::text(stage, until, &nonce, state.as_deref(), about));
         serde_json::to_string(&Ticket { stage, until, nonce, state, mac }).ok()
     }
 
@@ -140,7 +139,7 @@ impl Approvals {
         // Never the same twice: a server that has lost the key must not get it back with the tickets that it stands for.
         let (own, offered) = self.own.zip(fresh()).ok_or("the system gives no randomness to ask for it safely")?;
         let key = self.shared.run(move |state| state.shared_key(&offered)).await.map_err(|error| {
-            tracing::error!(%error, "the key of approvals cannot be read");
+            tracing::error!(%error, "the approval key cannot be read");
             "the state that replicas share cannot be read now; try again"
         })?;
         Seals::new(key.unwrap_or(own)).ok_or("its key cannot be used")
@@ -355,7 +354,7 @@ fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Answer {
 
 /// The question that a person is put, with what they are shown of the arguments.
 fn question(item: &SelectableItem, arguments: Vec<String>, reason: &str) -> Value {
-    let mut lines = vec![format!("Allow a call of `{}`? {reason}", item.id)];
+    let mut lines = vec![format!("Allow a call to `{}`? {reason}", item.id)];
     lines.extend(arguments);
     json!({
         "message": lines.join("\n"),
@@ -383,7 +382,7 @@ fn argument_lines(call: &GuardedCall<'_>) -> Vec<String> {
     }
     let more = members.map_or(0, |members| members.len().saturating_sub(MOST_SHOWN));
     if more > 0 {
-        lines.push(format!("and {more} more arguments"));
+        lines.push(format!("and {more} more argument{}", if more == 1 { "" } else { "s" }));
     }
     lines
 }
@@ -481,7 +480,7 @@ mod tests {
         let text = format!("text = \"{}… (502 characters)", "y".repeat(79));
         assert_eq!(
             shown[..2],
-            ["Allow a call of `fs:write#00000000`? it writes", r#"path = "/etc/x\n\u{1b}[2JApproved by admin""#]
+            ["Allow a call to `fs:write#00000000`? it writes", r#"path = "/etc/x\n\u{1b}[2JApproved by admin""#]
         );
         assert!(shown[2].starts_with("key = ") && shown[2].contains("[REDACTED: "), "{}", shown[2]);
         assert_eq!(shown[3..], ["n = 5", text.as_str()]);

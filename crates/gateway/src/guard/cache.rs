@@ -19,7 +19,7 @@ use super::glob::Glob;
 use super::policy::{PolicyConfig, ToolSensitivity};
 use super::shared::Shared;
 use crate::common::error::GatewayError;
-use crate::common::settings::FieldError;
+use crate::common::settings::{FieldError, duration};
 use crate::protocol::message::Raw;
 use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::sha256_hex;
@@ -53,17 +53,11 @@ impl CacheConfig {
     /// # Errors
     /// The field with a value that cannot be used.
     pub(super) fn check(&self) -> Result<(), FieldError> {
-        match Duration::try_from_secs_f64(self.ttl_seconds) {
-            Ok(ttl) if !ttl.is_zero() => Ok(()),
-            _ => {
-                let reason = format!("is {}; it must be seconds above 0", self.ttl_seconds);
-                Err(FieldError::new("ttl_seconds", reason))
-            }
-        }
+        duration(self.ttl_seconds).map(drop).map_err(|error| FieldError::new("ttl_seconds", error))
     }
 
     fn ttl(&self) -> Duration {
-        Duration::try_from_secs_f64(self.ttl_seconds).unwrap_or_default()
+        duration(self.ttl_seconds).unwrap_or_default()
     }
 
     /// Whether results of the item may be kept; `is_read_only` is what the policy says of it.
@@ -114,7 +108,7 @@ impl Cache {
         if self.config.read_only
             && let Err(error) = self.shared.run(|state| state.clear_cache()).await
         {
-            tracing::error!(%error, "kept results cannot be forgotten");
+            tracing::error!(%error, "cached results cannot be discarded");
         }
     }
 }
@@ -132,7 +126,7 @@ impl Guard for Cache {
             call.cache_key = Some(CacheKey { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;
-            let found = found.inspect_err(|error| tracing::warn!(%error, "a kept result cannot be read"));
+            let found = found.inspect_err(|error| tracing::warn!(%error, "a cached result cannot be read"));
             let found = found.ok().flatten();
             call.cached = found.and_then(|found| serde_json::from_slice::<&RawValue>(&found).ok().map(Raw::of));
             Ok(Clearance::Go)
@@ -150,7 +144,7 @@ impl Guard for Cache {
             let (text, bytes, most) = (key.text.clone(), result.bytes().clone(), self.config.max_entries.get());
             let kept = self.shared.run(move |state| state.cache(&text, &bytes, until, most)).await;
             if let Err(error) = kept {
-                tracing::warn!(%error, "a result cannot be kept");
+                tracing::warn!(%error, "a result cannot be cached");
             }
         }))
     }

@@ -69,8 +69,8 @@ fn check(place: &str, namespace: &str, owners: &BTreeMap<String, String>) -> Res
             return Ok(());
         }
         return complain(format!(
-            "`{namespace}` fits no namespace: they have lower-case letters, digits, `_` and `-`, and begin with a \
-             letter; a pattern of names or addresses with a colon begins with `*:`"
+            "`{namespace}` cannot match any namespace: namespaces consist of lower-case letters, digits, `_` and `-`, \
+             and begin with a letter; a pattern for names or addresses with a colon begins with `*:`"
         ));
     }
     let canonical = server_namespace(namespace);

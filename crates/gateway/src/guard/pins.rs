@@ -8,6 +8,7 @@
 //! Pins live in a file of their own, or in the shared state.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,9 @@ use super::state::{Pinned, Stamp, State};
 use crate::common::sync::lock;
 use contextweaver_context::store::StoreError;
 use contextweaver_core::catalog::{Kind, SelectableItem};
-use contextweaver_core::files::{folder_of, make_private_file, make_private_folder, replace_private_file};
+use contextweaver_core::files::{
+    ReadError, Unread, folder_of, make_private_file, make_private_folder, read_kept_file, replace_private_file,
+};
 use contextweaver_core::text::sha256_hex;
 
 /// What happens to a tool whose definition is not the one that is pinned.
@@ -73,6 +76,9 @@ struct Written {
 /// The version of the file.
 const VERSION: u32 = 1;
 
+/// A file of more bytes is not read. A pin takes some 200.
+const MOST_BYTES: u64 = 256 << 20;
+
 impl FilePins {
     /// The pins in `path`, which need not be there yet.
     #[must_use]
@@ -85,14 +91,17 @@ impl FilePins {
     }
 
     fn read(&self) -> Result<BTreeMap<(String, String), Pin>, StoreError> {
-        let text = match std::fs::read_to_string(&self.path) {
+        let text = match read_kept_file(&self.path, MOST_BYTES) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            Err(error) => return Err(self.failed(error)),
+            Err(ReadError { reason: Unread::System(error), .. }) if error.kind() == ErrorKind::NotFound => {
+                return Ok(BTreeMap::new());
+            }
+            Err(error) => return Err(self.failed(error.reason)),
         };
         // A damaged file must not lead to trusting every server anew.
-        let hint = "restore the file, or remove it to take every definition as it is now";
-        let written: Written = serde_json::from_str(&text).map_err(|error| self.failed(format!("{error}; {hint}")))?;
+        let hint = "restore the file, or remove it to accept every definition as it is now";
+        let written: Written =
+            serde_json::from_slice(&text).map_err(|error| self.failed(format!("{error}; {hint}")))?;
         if written.version != VERSION {
             return Err(self.failed(format!("it has version {}; this program reads {VERSION}", written.version)));
         }
@@ -185,10 +194,13 @@ impl std::fmt::Debug for Pins {
 #[derive(Debug, thiserror::Error)]
 pub enum ApproveError {
     /// No definition of that server or tool waits.
-    #[error("nothing waits for approval there; `mcp pins list --pending` shows what does")]
+    #[error("nothing is waiting for approval there; `mcp pins list --pending` shows what is")]
     Nothing,
     /// What waits is not what was shown.
-    #[error("what waits is not what this hash was shown for; look at it again with `mcp pins list --pending`")]
+    #[error(
+        "what is waiting is no longer what this hash was shown for; look at it again with `mcp pins list \
+             --pending`"
+    )]
     Changed,
     /// The pins cannot be read or written.
     #[error(transparent)]
@@ -580,6 +592,16 @@ mod tests {
             assert!(error.contains("pins.json"), "{error}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged, "it is left as it is");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_the_pins_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pins.json");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = FilePins::new(&path).pins().unwrap_err().to_string();
+        assert!(error.ends_with("pins.json: it is not a regular file"), "{error}");
     }
 
     #[test]

@@ -20,13 +20,17 @@ use super::call::{Guard, GuardedCall, Waiting};
 use super::desk::Desk;
 use super::glob::Glob;
 use super::profiles::{Profiles, SideEffect, Visibility};
-use super::quota::Quota;
+use super::quota::{Quota, tighter};
 use crate::common::error::{Code, GatewayError};
 use crate::common::settings::FieldError;
 use crate::common::yaml::read;
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_context::event::Sensitivity;
 use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::files::read_text_file;
+
+/// A file of policies of more bytes is not read.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// What is decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -101,10 +105,7 @@ impl ToolPolicy {
         self.required_scopes.sort_unstable();
         self.required_scopes.dedup();
         self.sensitivity = self.sensitivity.max(other.sensitivity);
-        self.rate_limit = match (self.rate_limit, other.rate_limit) {
-            (Some(left), Some(right)) => Some(left.min(right)),
-            (left, right) => left.or(right),
-        };
+        self.rate_limit = tighter(self.rate_limit, other.rate_limit);
         self.requires_approval |= other.requires_approval;
         self
     }
@@ -236,7 +237,7 @@ impl PolicyConfig {
         let failed = |reason: &dyn std::fmt::Display| {
             FieldError::new("policy.tools_file", format!("{}: {reason}", path.display()))
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
+        let text = read_text_file(&path, MOST_BYTES).map_err(|error| failed(&error.reason))?;
         let bare = || read::<BTreeMap<Glob, ToolPolicy>>(&text);
         let more = match read::<Under>(&text) {
             Ok(under) => under.tools,

@@ -36,7 +36,8 @@ impl Quota {
     }
 }
 
-fn tighter<N: Ord>(left: Option<N>, right: Option<N>) -> Option<N> {
+/// The smaller of two limits, of those that are set.
+pub(super) fn tighter<N: Ord>(left: Option<N>, right: Option<N>) -> Option<N> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),
         (left, right) => left.or(right),

@@ -328,7 +328,7 @@ impl RedisState {
             return Ok(());
         }
         let schema = String::from_utf8_lossy(schema);
-        let reason = format!("what is under this prefix has schema {schema}; this version reads schema {SCHEMA}");
+        let reason = format!("the data under this prefix has schema {schema}; this version reads schema {SCHEMA}");
         Err(self.0.failed(format!("{reason}: choose another `state.prefix`")))
     }
 
@@ -341,21 +341,20 @@ impl RedisState {
         };
         let mut worries = Vec::new();
         if value(&told("persistence"), "aof_enabled").as_deref() == Some("0") {
-            let problem =
-                "the server does not write what it keeps to its disk: after a crash, used nonces count as new";
+            let problem = "the server does not write its data to disk: after a crash, used nonces count as new";
             worries.push((problem.to_owned(), "set `appendonly yes` and `appendfsync always` there"));
         }
         // Where it may be asked.
         let fsync: Vec<String> = self.0.command(&["CONFIG", "GET", "appendfsync"]).unwrap_or_default();
         if let Some(policy) = fsync.get(1).filter(|policy| *policy != "always" && worries.is_empty()) {
             let problem = format!(
-                "the server writes to its disk after it has answered (`{policy}`): after a crash, nonces of the last moments \
+                "the server writes to disk only after it has answered (`{policy}`): after a crash, the latest nonces \
                  count as new"
             );
             worries.push((problem, "set `appendfsync always` there"));
         }
         if let Some(policy) = value(&told("memory"), "maxmemory_policy").filter(|policy| policy != "noeviction") {
-            let problem = format!("the server drops what it keeps when its memory is full (`{policy}`)");
+            let problem = format!("the server drops data when its memory is full (`{policy}`)");
             worries.push((problem, "set `maxmemory-policy noeviction` there"));
         }
         worries
@@ -406,7 +405,7 @@ impl RedisState {
     }
 
     fn contended(&self) -> StoreError {
-        self.0.failed(format!("others changed the pins {TRIES} times meanwhile; try again"))
+        self.0.failed(format!("others changed the pins {TRIES} times in the meantime; try again"))
     }
 }
 
@@ -444,7 +443,7 @@ impl Quotas for RedisState {
                 let scope = want.map(|want| want.scope.clone()).unwrap_or_default();
                 Ok(Err(Exceeded { scope, retry_after: u64::try_from(wait).ok().map(Duration::from_millis) }))
             }
-            _ => Err(self.0.failed("the answer about quotas is not one of ours")),
+            _ => Err(self.0.failed("the answer about quotas has an unknown form")),
         }
     }
 }
@@ -458,7 +457,7 @@ impl Nonces for RedisState {
             "fresh" => Ok(Freshness::Fresh),
             "seen" => Ok(Freshness::Seen),
             "full" => Ok(Freshness::Full),
-            _ => Err(self.0.failed("the answer about a nonce is not one of ours")),
+            _ => Err(self.0.failed("the answer about a nonce has an unknown form")),
         }
     }
 }
@@ -540,7 +539,7 @@ impl SharedSessions for RedisState {
         match answer.as_str() {
             "open" => Ok(Opened::Open),
             "full" => Ok(Opened::Full),
-            _ => Err(self.0.failed("the answer about a session is not one of ours")),
+            _ => Err(self.0.failed("the answer about a session has an unknown form")),
         }
     }
 
@@ -595,7 +594,7 @@ impl State for RedisState {
 
     fn shared_key(&self, fresh: &[u8; 32]) -> Result<Option<[u8; 32]>, StoreError> {
         let key: Vec<u8> = self.0.script(&KEY, &[self.key("key")], &[fresh])?;
-        let key = <[u8; 32]>::try_from(key).map_err(|_| self.0.failed("the key of approvals has not 32 bytes"))?;
+        let key = <[u8; 32]>::try_from(key).map_err(|_| self.0.failed("the approval key does not have 32 bytes"))?;
         Ok(Some(key))
     }
 }

@@ -68,7 +68,7 @@ impl Shared {
             Ok(Freshness::Seen) => Err(SpendError::Seen),
             Ok(Freshness::Full) => Err(SpendError::Full),
             Err(error) => {
-                tracing::error!(%error, "nonces cannot be kept");
+                tracing::error!(%error, "nonces cannot be stored");
                 Err(SpendError::Unknown)
             }
         }

@@ -16,17 +16,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
+use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
-use sha2::Sha256;
 
 use super::call::Guard;
 use super::canonical::{canonical, canonical_as_written, canonical_object};
 use super::shared::{Shared, SpendError};
 use crate::common::error::{Code, GatewayError};
-use crate::common::settings::{ExpandError, FieldError};
+use crate::common::settings::{ExpandError, FieldError, duration};
 use crate::protocol::message::{Members, Raw};
 use contextweaver_core::text::hex;
 
@@ -67,16 +66,13 @@ impl Key {
         Ok(Self(bytes))
     }
 
-    /// The code over `text`; every length of key is permitted.
-    fn over(&self, text: impl AsRef<[u8]>) -> Option<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
-        mac.update(text.as_ref());
-        Some(mac)
+    fn hmac(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.0)
     }
 
-    /// The bytes of the code over `text`.
-    pub(crate) fn code(&self, text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
-        self.over(text).map(|mac| mac.finalize().into_bytes().to_vec())
+    /// The code over `text` in hexadecimal: HMAC-SHA256 (RFC 2104).
+    pub(crate) fn code(&self, text: &str) -> String {
+        hex(hmac::sign(&self.hmac(), text.as_bytes()).as_ref())
     }
 
     /// A keyed hash for one purpose: BLAKE3, with a key that is derived from this one. It takes long texts in parts and in
@@ -87,7 +83,7 @@ impl Key {
 
     /// Whether these are the bytes of the code over `text`; compared in constant time.
     pub(super) fn is_code(&self, text: &str, code: &[u8]) -> bool {
-        self.over(text).is_some_and(|mac| mac.verify_slice(code).is_ok())
+        hmac::verify(&self.hmac(), text.as_bytes(), code).is_ok()
     }
 }
 
@@ -161,17 +157,13 @@ impl SigningSection {
             let reason = format!("there is no key `{id}` under `signing.keys`");
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
-        let window = Duration::try_from_secs_f64(self.window_seconds).ok().filter(|window| !window.is_zero());
-        let window = window.ok_or_else(|| {
-            let reason = format!("is {}; it must be seconds above 0", self.window_seconds);
-            FieldError::new("signing.window_seconds", reason)
-        })?;
+        let window = duration(self.window_seconds).map_err(|error| FieldError::new("signing.window_seconds", error))?;
         if self.max_nonces == 0 {
             let reason = "must be at least 1: without nonces every signed call is refused";
             return Err(FieldError::new("signing.max_nonces", reason));
         }
         if self.incoming == Incoming::Required && keys.is_empty() {
-            let reason = "is `required`, and there is no key under `signing.keys`";
+            let reason = "is `required`, but there is no key under `signing.keys`";
             return Err(FieldError::new("signing.incoming", reason));
         }
         Ok(SigningConfig {
@@ -329,7 +321,7 @@ fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
 impl SigningConfig {
     fn sign(&self, subject: &Subject<'_>, key: &str, now: Duration, nonce: &str) -> Option<Signature> {
         let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let mac = hex(&self.keys.get(key)?.code(subject.text(key, timestamp, nonce))?);
+        let mac = self.keys.get(key)?.code(&subject.text(key, timestamp, nonce));
         Some(Signature { key: key.to_owned(), timestamp, nonce: nonce.to_owned(), mac })
     }
 
@@ -551,16 +543,14 @@ mod tests {
         // RFC 4231, test case 6 (a key longer than a block), and case 1 with the key made long enough by zeros, which
         // changes nothing: keys are filled up with them.
         let long = Key::new(vec![0xaa; 131]).unwrap();
-        let mac = long.over("Test Using Larger Than Block-Size Key - Hash Key First").unwrap();
         assert_eq!(
-            hex(&mac.finalize().into_bytes()),
+            long.code("Test Using Larger Than Block-Size Key - Hash Key First"),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
         let mut bytes = vec![0x0b; 20];
         bytes.resize(32, 0);
-        let mac = Key::new(bytes).unwrap().over("Hi There").unwrap();
         assert_eq!(
-            hex(&mac.finalize().into_bytes()),
+            Key::new(bytes).unwrap().code("Hi There"),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
         );
     }

@@ -348,11 +348,13 @@ impl Pinned for SqliteState {
     }
 
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
-        self.change(|transaction| {
+        let removed = self.change(|transaction| {
             transaction
                 .prepare_cached("DELETE FROM pins WHERE server = ?1 AND (?2 IS NULL OR name = ?2)")?
                 .execute(params![server, name])
-        })
+        });
+        *lock(&self.seen) = None;
+        removed
     }
 }
 

@@ -116,6 +116,7 @@ fn written(root: &Value, arguments: &[Argument<'_>], count: usize, detail: Detai
     }
     match arguments.len() - shown.len() {
         0 => {}
+        1 if shown.is_empty() => shown.push("1 argument".to_owned()),
         left if shown.is_empty() => shown.push(format!("{left} arguments")),
         left => shown.push(format!("…{left} more")),
     }
@@ -495,7 +496,7 @@ mod tests {
         let schema = json!({"properties": properties, "required": all});
         assert!(of(&schema).starts_with("{argument_0, argument_1") && of(&schema).ends_with(" more}"));
         let long = json!({"properties": {"x".repeat(3_000): {}}});
-        assert_eq!(of(&long), "{1 arguments}");
+        assert_eq!(of(&long), "{1 argument}");
     }
 
     proptest! {

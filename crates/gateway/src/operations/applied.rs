@@ -109,7 +109,7 @@ fn with_gateway(
         (None, _) => serde_json::Map::new(),
         (Some(_), None) => {
             return Err(format!(
-                "`{}` is the name of another server there; give the gateway another with --name",
+                "`{}` is already the name of another server there; give the gateway another name with --name",
                 gateway.name
             ));
         }
@@ -117,8 +117,8 @@ fn with_gateway(
             if earlier.config.as_deref() != Some(gateway.config) {
                 let config = earlier.config.as_deref().unwrap_or(Path::new("another configuration")).display();
                 return Err(format!(
-                    "`{}` is the gateway of {config} already; add to that with `--write {config} --apply`, or give this one \
-                     another name with --name",
+                    "`{}` is already the gateway of {config}; add to it with `--write {config} --apply`, or give this \
+                     one another name with --name",
                     gateway.name
                 ));
             }
@@ -178,7 +178,7 @@ pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, String> 
         }
     }
     if edits.is_empty() {
-        return Err("the gateway is not in it any more".to_owned());
+        return Err("the gateway is no longer in it".to_owned());
     }
     let text = edited(form, &file.text, &edits)?;
     let left = beside.with.clone().unwrap_or_else(|| beside.without.clone());
@@ -404,7 +404,7 @@ mod tests {
         assert!(back.changed.is_some());
         // Where somebody took the gateway out, there is nothing to be taken back.
         let error = restored(&file(home, path, "{\"mcpServers\": {}}"), &beside).unwrap_err();
-        assert!(error.contains("not in it any more"), "{error}");
+        assert!(error.contains("no longer in it"), "{error}");
     }
 
     #[test]
@@ -428,6 +428,6 @@ mod tests {
         let text = r#"{"mcpServers": {"contextweaver": {"command": "contextweaver", "args": ["mcp", "serve", "--config", "/other.yaml"]}, "a": {"command": "a"}}}"#;
         let before = file(Path::new("/home/me"), "servers.json", text);
         let error = applied(&before, &convert(std::slice::from_ref(&before), None), None).unwrap_err();
-        assert!(error.contains("is the gateway of /other.yaml already"), "{error}");
+        assert!(error.contains("is already the gateway of /other.yaml"), "{error}");
     }
 }

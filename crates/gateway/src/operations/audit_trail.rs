@@ -103,17 +103,17 @@ impl AuditCheck {
             }
             if line.prev != expected || line.seq != seq + 1 {
                 check.misfit = match (line.seq == seq + 1, place) {
-                    (_, 1) => misfit("it is not the first of its log: lines before it are missing".to_owned()),
+                    (_, 1) => misfit("it is not the first line of its log: lines before it are missing".to_owned()),
                     (true, _) if pieces > 0 => check.misfit.take(),
                     (true, _) => {
                         // The line before is the one that does not fit.
                         check.lines -= 1;
                         check.head = former;
-                        let reason = format!("it is not as it was when line {place} was written after it");
+                        let reason = format!("it has changed since line {place} was written after it");
                         Some(Misfit { line: place - 1, reason })
                     }
                     (false, _) => misfit(format!(
-                        "it has number {} and follows number {seq}: lines are missing, are there twice or were moved",
+                        "it has number {} and follows number {seq}: lines are missing, repeated or out of order",
                         line.seq
                     )),
                 };
@@ -130,7 +130,7 @@ impl AuditCheck {
             }
             (pieces, seq) = (0, line.seq);
             check.lines += 1;
-            check.lost += line.lost.unwrap_or_default();
+            check.lost = check.lost.saturating_add(line.lost.unwrap_or_default());
             former = std::mem::replace(&mut check.head, hash(&bytes));
             if head == Some(check.head.as_str()) {
                 check.holds = Some(true);

@@ -22,7 +22,7 @@ use crate::guard::sqlite_state::SqliteState;
 use crate::guard::state::Pinned;
 use crate::operations::capture::Capture;
 use crate::protocol::listing::{self as protocol, ServerInfo};
-use crate::results::artifacts::is_database;
+use crate::results::artifacts::is_for_database;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::upstream::bubblewrap::Launch;
@@ -175,8 +175,8 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         Ok(text) => text,
         Err(error) => {
             let remedy = match path.exists() {
-                true => "name a configuration: a text in YAML or JSON",
-                false => "name a file that exists, or make one with `mcp import --write`",
+                true => "name a configuration: a YAML or JSON file",
+                false => "name a file that exists, or create one with `mcp import --write`",
             };
             return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
         }
@@ -185,7 +185,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         complaints.push(Complaint::new(
             Severity::Warning,
             place.clone(),
-            format!("holds what looks like a secret ({family}, {count} times)"),
+            format!("contains what looks like a secret ({family}, {count} times)"),
             "move it to the environment and write `${env:NAME}` in its place",
         ));
     }
@@ -234,7 +234,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         && config.upstreams.is_empty()
         && config.catalog.is_none()
     {
-        let remedy = "add a server under `upstreams`, or take those of a client with `mcp import`";
+        let remedy = "add a server under `upstreams`, or import a client's servers with `mcp import`";
         complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
     }
     (config, complaints)
@@ -291,7 +291,7 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
         failed("pins.file", error.to_string(), other);
     }
     if let Some(path) = config.artifacts.path.as_deref().filter(|path| path.exists()) {
-        if is_database(path) {
+        if is_for_database(path) {
             if let Err(error) = SqliteStore::look(path) {
                 failed("artifacts.path", error.to_string(), other);
             }
@@ -303,11 +303,11 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
         failed(
             "artifacts.s3",
             error.to_string(),
-            "check the bucket, its address and the keys; results are not kept without it",
+            "check the bucket, its address and the keys; results are not kept until it answers",
         );
     }
     // Files are made by SQLite, which makes no folders.
-    let artifacts = config.artifacts.path.as_deref().filter(|path| is_database(path));
+    let artifacts = config.artifacts.path.as_deref().filter(|path| is_for_database(path));
     let databases = [("state", guards.state_file()), ("artifacts.path", artifacts)];
     for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -320,14 +320,14 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
     }
     let pinned = guards.pins.mode != PinMode::Off;
     if pinned && guards.pins.file.is_none() && guards.state.is_none() {
-        let problem = "pins are kept in memory: a restart takes every definition as it is then";
+        let problem = "pins are kept in memory: after a restart every definition is accepted as it is then";
         complaints.push(Complaint::new(Severity::Warning, "pins", problem, "name a file with `pins.file` or `state`"));
     }
     let waiting = if pinned { guards.look_at_pins().unwrap_or_default() } else { Vec::new() };
     let waiting = waiting.iter().filter(|pin| pin.pending.is_some()).count();
     if waiting > 0 {
-        let problem = format!("{waiting} definitions wait for approval");
-        let remedy = "look at them with `mcp pins list --pending`, and approve or remove them";
+        let problem = format!("{waiting} definitions are waiting for approval");
+        let remedy = "review them with `mcp pins list --pending`, then approve or remove them";
         complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
     }
     let kept = [
@@ -365,22 +365,22 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
         Target::Documents { folder } => complaints.extend(match documents::look(folder) {
             Ok(left_out) if left_out.is_empty() => None,
             Ok(left_out) => {
-                let remedy = "name a narrower folder, or make the files smaller; what is left out is not found";
+                let remedy = "name a narrower folder, or make the files smaller; searches do not find what is left out";
                 Some(Complaint::new(Severity::Warning, place("documents"), left_out.to_string(), remedy))
             }
-            Err(error) => {
-                Some(Complaint::new(Severity::Error, place("documents"), error.problem(), error.remedy()))
-            }
+            Err(error) => Some(Complaint::new(Severity::Error, place("documents"), error.problem(), error.remedy())),
         }),
-        Target::Database { file } => complaints.extend(database::look(file).err().map(|error| {
-            Complaint::new(Severity::Error, place("database"), error.problem(), error.remedy())
-        })),
+        Target::Database { file } => complaints.extend(
+            database::look(file)
+                .err()
+                .map(|error| Complaint::new(Severity::Error, place("database"), error.problem(), error.remedy())),
+        ),
         Target::Unset { variables } => complaints.push(Complaint::new(
             Severity::Error,
             format!("upstreams.{name}"),
             format!("not set: {}", variables.join(", ")),
-            "set it in the environment of the gateway, where a client puts what stands under `env` of the gateway's entry; \
-             where a client's file has it, name that with --client",
+            "set it in the gateway's environment, for instance under `env` of the gateway's entry in the client's \
+             file; if it is set there, name that file with --client",
         )),
         Target::Stdio { confinement: Confinement::Sandbox(_), .. } => {}
         Target::Stdio { command, env, confinement: Confinement::Open { cwd, .. }, .. } => {
@@ -401,7 +401,7 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                     Severity::Error,
                     place("command"),
                     format!("`{} …` is not a program", upstream.masks.cover(program)),
-                    "put what follows the program into `args`",
+                    "move everything after the program into `args`",
                 ));
             } else if !is_found {
                 complaints.push(Complaint::new(
@@ -425,7 +425,7 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                 }
             }
             Ok(_) => {
-                let problem = "its address is not one of http or https";
+                let problem = "its address is not an http or https URL";
                 complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
             }
             Err(error) => {
@@ -473,7 +473,7 @@ async fn check_reach(
     for arg in args.iter().map(Path::new).filter(|arg| arg.is_absolute() && arg.exists()) {
         if !launch.shows(sandbox, arg) {
             let arg = upstream.masks.cover(&arg.display().to_string()).into_owned();
-            warn(format!("it hides {arg}, which stands in `args`"), "list it under `read` or `write`");
+            warn(format!("it hides {arg}, which is named in `args`"), "list it under `read` or `write`");
         }
     }
     let kept = [
@@ -488,13 +488,13 @@ async fn check_reach(
         let kept = std::path::absolute(kept).unwrap_or_else(|_| kept.to_owned());
         if launch.shows(sandbox, &kept) {
             warn(
-                format!("it shows {}, which is the gateway's", kept.display()),
+                format!("it shows {}, which belongs to the gateway", kept.display()),
                 "name narrower folders, or move the file",
             );
         }
     }
     if is_root() {
-        let problem = "the gateway runs as root, whose processes the system does not count: `processes` does not hold";
+        let problem = "the gateway runs as root, whose processes the system does not count: `processes` has no effect";
         warn(problem.to_owned(), "run the gateway as a user of its own");
     }
     launch.reach(sandbox)
@@ -530,8 +530,8 @@ fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
     if era != Era::Auto || server.handshakes.is_empty() {
         return None;
     }
-    let problem = "it speaks both protocols, and `auto` takes the stateless one: its questions (elicitation, sampling) \
-                   do not reach clients with a handshake";
+    let problem = "it speaks both protocols, and `auto` chooses the stateless one: its questions (elicitation, \
+                   sampling) do not reach clients with a handshake";
     let remedy = "set `legacy` if such clients need them; clients without a handshake then lose them";
     Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
 }
@@ -569,9 +569,13 @@ fn check_live(
         (listing.tools.len(), listing.resources.len(), listing.prompts.len());
     let mut complaints = Vec::new();
     if capture.took.as_secs_f64() > config.startup.upstream_timeout_seconds / 2.0 {
-        let problem = format!("it took {:.1} s to start, more than half of what it has", capture.took.as_secs_f64());
-        let remedy = "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that fetches it \
-                      takes long; with `startup.list_cache` clients do not wait for it";
+        let problem = format!(
+            "it took {:.1} s to start, more than half of the time it \
+                               has",
+            capture.took.as_secs_f64()
+        );
+        let remedy = "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that downloads it \
+                      is slow; with `startup.list_cache` clients do not wait for it";
         complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
     }
     if health.tools + health.resources + health.prompts == 0 {
@@ -659,7 +663,7 @@ fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
             let remedy = if mode == Mode::Passthrough {
                 "some clients refuse the whole list for it: use the modes gateway or proxy, or list it in `exclude_tools`"
             } else {
-                "nothing to do: this mode shows another schema"
+                "nothing to do: this mode shows a different schema"
             };
             Some(("its argument schema does not say \"type\": \"object\"".to_owned(), remedy))
         }
@@ -798,7 +802,7 @@ mod tests {
         let found = examined(&format!("upstreams: {{a: {{command: no-such-program, env: {{T: {token}}}}}}}"));
         insta::assert_snapshot!(found, @r"
         Error upstreams.a.command: `no-such-program` is not a program on the PATH
-        Warning FOLDER/gateway.yaml: holds what looks like a secret (github_token, 1 times)
+        Warning FOLDER/gateway.yaml: contains what looks like a secret (github_token, 1 times)
         ");
     }
 
@@ -854,14 +858,14 @@ mod tests {
         let shown = [text("state.db", "kept"), text("no/gateway.state", "no/kept.sqlite")].join("\n\n");
         insta::assert_snapshot!(shown, @r"
         Error artifacts.path: KEPT/kept is not a folder
-        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to accept every definition as it is now
         Error state: KEPT/state.db: file is not a database
         Warning artifacts.path: other users can read KEPT/kept
         Warning pins.file: other users can read KEPT/pins.json
         Warning state: other users can read KEPT/state.db
 
         Error artifacts.path: the folder KEPT/no does not exist
-        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to accept every definition as it is now
         Error state: the folder KEPT/no does not exist
         Warning pins.file: other users can read KEPT/pins.json
         ");
@@ -902,7 +906,7 @@ upstreams:
     Error diagnostics: the folder FOLDER/no does not exist
     Error upstreams.a: not set: UNSET_A
     Error upstreams.b: not set: UNSET_B
-    Error upstreams.c.url: its address is not one of http or https
+    Error upstreams.c.url: its address is not an http or https URL
     Error upstreams.d.command: `./b.sh` is not a program
     ");
         insta::assert_snapshot!(examined("mode: both"), @r"
@@ -980,7 +984,7 @@ upstreams:
             .collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"
     Error upstreams.up: tools[5]: `name` is missing or empty
-    Error upstreams.up: tools[4] `fine`: its id `up:fine#00872097` is that of up: tools[0] `fine`
+    Error upstreams.up: tools[4] `fine`: its id `up:fine#00872097` is already that of up: tools[0] `fine`
     Error upstreams.up: bad: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
     Error upstreams.up: lost: its argument schema refers to `#/$defs/X`, which does not exist
     Warning upstreams.up: bad: its argument schema does not say "type": "object"

@@ -256,7 +256,7 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
                 }
             };
             if let Some(name) = present.same_as(&server.name, &entry) {
-                let reason = format!("the configuration has it already, as `{name}`");
+                let reason = format!("the configuration already has it, as `{name}`");
                 conversion.is_present = true;
                 let values = made.values.iter().filter(|(name, _)| made.variables.contains(*name));
                 conversion.known.extend(values.map(|(name, value)| (name.clone(), value.clone())));
@@ -372,9 +372,12 @@ impl Draft<'_> {
                 }
                 self.remote(members, url, &mut entry)?;
             }
+            ("stdio", None, _) if text(&["type", "transport"]).is_none() => {
+                return Err("it has neither `command` nor `url`".to_owned());
+            }
             ("stdio", None, _) => return Err("it has no `command`".to_owned()),
             ("http" | "streamable-http" | "streamableHttp" | "sse", ..) => return Err("it has no `url`".to_owned()),
-            (other, ..) => return Err(format!("a gateway has no transport `{other}`")),
+            (other, ..) => return Err(format!("the gateway does not support the transport `{other}`")),
         }
         for (theirs, ours) in [("disabledTools", "exclude_tools"), ("enabledTools", "include_tools")] {
             if let Some(tools) = members.get(theirs) {
@@ -391,7 +394,8 @@ impl Draft<'_> {
             self.notes.push(format!("not imported: {}", foreign.join(", ")));
         }
         if foreign.contains(&"envFile") {
-            let note = "set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`";
+            let note = "set the variables of its `envFile` in the gateway's environment, and list them under \
+                        `inherit_env`";
             self.notes.push(note.to_owned());
         }
         Ok(entry)
@@ -408,7 +412,11 @@ impl Draft<'_> {
         if let Some((program, rest)) = command_line(command)? {
             command = program;
             args.splice(0..0, rest);
-            self.notes.push("its `command` was a whole command line; what follows the program is in `args`".to_owned());
+            self.notes.push(
+                "its `command` was a whole command line; everything after the program is now in \
+                             `args`"
+                    .to_owned(),
+            );
         }
         if is_gateway(self.server) {
             return Err("it is this gateway".to_owned());
@@ -442,7 +450,7 @@ impl Draft<'_> {
         if let Some(cwd) = cwd {
             // The configuration has no variables in `cwd`.
             if cwd.to_string_lossy().contains("${") {
-                self.notes.push("`cwd` holds a variable; fix it by hand".to_owned());
+                self.notes.push("`cwd` contains a variable; fix it by hand".to_owned());
             }
             entry.insert("cwd".to_owned(), cwd.to_string_lossy().into());
         }
@@ -655,7 +663,7 @@ fn command_line(command: &str) -> Result<Option<(&str, Vec<String>)>, String> {
         return Ok(None);
     }
     if command.contains(['"', '\'']) {
-        return Err("its `command` is a whole command line; put what follows the program into `args`".to_owned());
+        return Err("its `command` is a whole command line; move everything after the program into `args`".to_owned());
     }
     Ok(Some((program, std::iter::once(next).chain(words).map(str::to_owned).collect())))
 }
@@ -927,7 +935,7 @@ mod tests {
     git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to the value in the client's file
     docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to the value in the client's file
     git-2: not imported: envFile
-    git-2: set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`
+    git-2: set the variables of its `envFile` in the gateway's environment, and list them under `inherit_env`
     git-2: another server is called `git`
     shop: `${command:pick}` means nothing to a gateway; fix it by hand
     shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
@@ -943,8 +951,8 @@ mod tests {
     short: the value of `token` may be a secret: set SHORT_TOKEN in the gateway's environment to the value in the client's file
     skipped gateway: it is this gateway
     skipped off: it is switched off
-    skipped ws: a gateway has no transport `ws`
-    skipped no: it has no `command`
+    skipped ws: the gateway does not support the transport `ws`
+    skipped no: it has neither `command` nor `url`
     skipped bad: its `args` is not a list of strings
     "#);
         insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO", "SHORT_AUTHORIZATION", "SHORT_K", "SHORT_P", "SHORT_T", "SHORT_TOKEN"}"#);

@@ -31,7 +31,7 @@ const MOST_OF_LOG: u64 = 4 << 20;
 const LONGEST_CONFIGURATION: u64 = 4 << 20;
 
 /// Why a file is left out that still holds a value.
-const UNCOVERED: &str = "it holds a value that may be a secret in a form that cannot be covered";
+const UNCOVERED: &str = "it contains a value that may be a secret, in a form that cannot be masked";
 
 /// A file of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Incident {
 
     fn keep(&mut self, name: &str, about: &str, text: String) {
         if text.len() > MOST_BYTES {
-            self.leave_out(name, &format!("it has {} bytes, and {MOST_BYTES} are the most", text.len()));
+            self.leave_out(name, &format!("it has {} bytes; at most {MOST_BYTES} are allowed", text.len()));
         } else if self.cover.is_in(&text) {
             self.leave_out(name, UNCOVERED);
         } else {

@@ -132,7 +132,7 @@ impl<W: Write> Recorder<W> {
             match written {
                 Ok(()) => self.report.messages += 1,
                 Err(error) => {
-                    tracing::error!(%error, "the recording ends here; the session goes on");
+                    tracing::error!(%error, "the recording ends here; the session continues");
                     self.failed = Some(error);
                 }
             }
@@ -217,7 +217,7 @@ async fn pump<W: Write>(
                 }
             }
             Line::TooLong { length, .. } => {
-                tracing::warn!(length, limit = MESSAGE_LIMIT, "a message over the limit was passed over");
+                tracing::warn!(length, limit = MESSAGE_LIMIT, "a message over the limit was not recorded");
                 lock(recorder).report.passed_over += 1;
             }
         }

@@ -43,7 +43,7 @@ pub enum ReplayError {
         reason: String,
     },
     /// It has no request with an answer.
-    #[error("it holds no request with an answer")]
+    #[error("it contains no request with an answer")]
     Empty,
 }
 
@@ -409,7 +409,7 @@ nonsense
     #[test]
     fn a_line_that_is_none_is_named() {
         let cases = [
-            ("", "it holds no request"),
+            ("", "it contains no request"),
             ("\n{\"seq\":1}", "line 2: missing field"),
             ("{\"seq\":1,\"direction\":\"up\",\"message\":{}}", "line 1: unknown variant `up`"),
             ("{\"seq\":1,\"direction\":\"client\",\"message\":{}}", "line 1: not a JSON-RPC message"),

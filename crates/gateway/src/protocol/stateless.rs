@@ -78,7 +78,7 @@ impl RequestMeta {
 
 /// The error for a version that the gateway does not speak.
 fn unsupported(version: &str) -> RpcError {
-    let mut error = RpcError::new(UNSUPPORTED_VERSION, format!("protocol version `{version}` is not spoken here"));
+    let mut error = RpcError::new(UNSUPPORTED_VERSION, format!("protocol version `{version}` is not supported here"));
     let data = json!({"supported": versions(), "requested": version});
     error.data = serde_json::value::to_raw_value(&data).ok();
     error

@@ -68,7 +68,7 @@ impl ArtifactsConfig {
         let Some(s3) = &mut self.s3 else { return Ok(self) };
         s3.check(expand).map_err(|error| error.under("s3"))?;
         match &self.path {
-            Some(_) => Err(FieldError::new("s3", "stands beside `path`; leave one out")),
+            Some(_) => Err(FieldError::new("s3", "is set together with `path`; remove one of the two")),
             None => Ok(self),
         }
     }
@@ -116,12 +116,12 @@ impl Artifacts {
         let bare = |place: &str, reason: String| StoreError::Backend { place: place.to_owned(), reason };
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| {
-            bare("artifacts", format!("no key for handles, since the system gives no randomness: {error}"))
+            bare("artifacts", format!("no key for handles, since the system provides no randomness: {error}"))
         })?;
         let store = match &config.path {
             None if config.s3.is_some() => in_bucket(config, &mut key)?,
             None => limited(MemoryArtifacts::default(), config)?,
-            Some(path) if is_database(path) => {
+            Some(path) if is_for_database(path) => {
                 let store = SqliteStore::open(path)?;
                 key = store.key(&key)?;
                 limited(store.artifacts(), config)?
@@ -175,12 +175,12 @@ fn in_bucket(config: &ArtifactsConfig, key: &mut [u8; 32]) -> Result<Arc<dyn Art
 /// Refuses: this build has no S3.
 #[cfg(not(feature = "s3"))]
 fn in_bucket(_: &ArtifactsConfig, _: &mut [u8; 32]) -> Result<Arc<dyn ArtifactStore>, StoreError> {
-    let reason = "this build has no S3; build it with the feature `s3` of contextweaver-gateway".to_owned();
+    let reason = "this build has no S3 support; build it with the feature `s3` of contextweaver-gateway".to_owned();
     Err(StoreError::Backend { place: "artifacts.s3".to_owned(), reason })
 }
 
-/// Whether results are kept in a database there, as opposed to a folder.
-pub(crate) fn is_database(path: &Path) -> bool {
+/// Whether results are kept in a database there, as opposed to a folder: the ending of the name says so.
+pub(crate) fn is_for_database(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sqlite" || end == "db")
 }
 

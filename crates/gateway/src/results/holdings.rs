@@ -34,7 +34,7 @@ impl HandleKey {
     fn of_owner(&self, tenant: &str) -> String {
         let text = format!("owner\n{tenant}");
         let mut digits = match self {
-            Self::Secret(key) => key.code(&text).as_deref().map(hex).unwrap_or_default(),
+            Self::Secret(key) => key.code(&text),
             Self::Open => open_digits(text.as_bytes()),
         };
         digits.truncate(OWNER_DIGITS);

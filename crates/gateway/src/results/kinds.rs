@@ -9,10 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::common::sanitize::SanitizeConfig;
+use contextweaver_context::clean::one_line;
 use contextweaver_context::event::{Part, PartBody, ToolOutput};
-
-/// Characters of a name or an address in a line, at most.
-const LONGEST_NAME: usize = 120;
 
 /// Characters of a media type or an address that goes on, at most.
 const LONGEST_LABEL: usize = 512;
@@ -126,17 +124,6 @@ fn is_plain(label: &str) -> bool {
     let is_short = label.chars().nth(LONGEST_LABEL).is_none();
     let is_clean = matches!(SanitizeConfig::default().clean(label), std::borrow::Cow::Borrowed(_));
     is_short && is_clean && !label.chars().any(char::is_control)
-}
-
-/// A foreign name in a line of the gateway's own: on one line, without the brackets that would end it, and short.
-fn one_line(text: &str) -> String {
-    let plain = text.trim().chars().filter(|c| !matches!(c, '[' | ']'));
-    let mut line: String = plain.map(|c| if c.is_control() || c.is_whitespace() { ' ' } else { c }).collect();
-    if let Some((end, _)) = line.char_indices().nth(LONGEST_NAME) {
-        line.truncate(end);
-        line.push('…');
-    }
-    line
 }
 
 #[cfg(test)]

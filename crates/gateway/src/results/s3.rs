@@ -63,7 +63,11 @@ impl S3Config {
         }
         let wrong = |field: &str, reason: &str| Err(FieldError::new(field, reason));
         if !cfg!(feature = "s3") {
-            return wrong("bucket", "this build has no S3; build it with the feature `s3` of contextweaver-gateway");
+            return wrong(
+                "bucket",
+                "this build has no S3 support; build it with the feature `s3` of \
+                                    contextweaver-gateway",
+            );
         }
         if self.bucket.is_empty() {
             return wrong("bucket", "must not be empty");
@@ -243,7 +247,7 @@ mod store {
             })?;
             let kept = kept.map_err(|error| self.failed(error))?;
             <[u8; 32]>::try_from(&kept[..])
-                .map_err(|_| self.failed(format!("`key` has {} bytes and is not a key, which has 32", kept.len())))
+                .map_err(|_| self.failed(format!("`key` has {} bytes; a key has 32", kept.len())))
         }
 
         /// Asks whether the bucket can be read; nothing is written.

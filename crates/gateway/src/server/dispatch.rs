@@ -101,6 +101,7 @@ impl Dispatcher {
         let needs_catalog = match method {
             "initialize" | "server/discover" => !self.passthrough.is_introduced_without_catalog(),
             "ping" | "logging/setLevel" => false,
+            "tools/list" => !self.passthrough.lists_tools_without_catalog(),
             _ => true,
         };
         if needs_catalog {

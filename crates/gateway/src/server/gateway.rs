@@ -128,7 +128,7 @@ impl Gateway {
     /// Waits, within the grace of [`Gateway::close`], for the end of the servers that a start which was dropped had started.
     pub async fn abandoned() {
         if tokio::time::timeout(CLOSING, children_ended()).await.is_err() {
-            tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams that did not end in time are left");
+            tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams that did not stop in time are abandoned");
         }
     }
 
@@ -411,7 +411,11 @@ impl Gateway {
             self.telemetry.close().await;
         };
         if tokio::time::timeout(CLOSING, closing).await.is_err() {
-            tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams or events that did not end in time are left");
+            tracing::warn!(
+                seconds = CLOSING.as_secs_f64(),
+                "upstreams or events that did not stop in time are \
+                                                             abandoned"
+            );
         }
     }
 }
@@ -455,6 +459,41 @@ mod tests {
             let listed = list.await.unwrap().unwrap().read::<Value>().unwrap();
             assert!(!listed["tools"].as_array().unwrap().is_empty());
             assert_eq!(gateway.catalog().counts().tools, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn meta_tools_are_listed_before_the_catalog_is_made_where_upstreams_list_tools_alone() {
+        for (offers_tools_alone, kinds) in [(true, 1), (false, 3)] {
+            let shop = Shop::called("shop");
+            let answers = upstream(move |method, params| match method {
+                "initialize" if offers_tools_alone => {
+                    let mut hello: Value = shop.answer(method, params)?.read().unwrap();
+                    hello["capabilities"] = json!({"tools": {}});
+                    Ok(Raw::of(&hello))
+                }
+                _ => shop.answer(method, params),
+            });
+            let mut config = GatewayConfig { mode: Mode::Gateway, ..GatewayConfig::default() };
+            config.upstreams.insert("shop".to_owned(), answers);
+            let opening = Gateway::begin(config).await.unwrap();
+            let gateway = Arc::clone(opening.gateway());
+            let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(16).0);
+            let list = |gateway: Arc<Gateway>| {
+                let caller = caller.clone();
+                let tools = async move { gateway.answer(&caller, "tools/list", Some(&Raw::of(&json!({})))).await };
+                tokio::spawn(async { tools.await.unwrap().read::<Value>().unwrap()["tools"].clone() })
+            };
+            let early = list(Arc::clone(&gateway));
+            gateway.answer(&caller, "ping", None).await.unwrap();
+            tokio::task::yield_now().await;
+            assert_eq!(early.is_finished(), offers_tools_alone);
+            opening.open().await.unwrap();
+            let (early, late) = (early.await.unwrap(), list(gateway).await.unwrap());
+            assert_eq!(early, late);
+            let names: Vec<&str> = late.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+            let has = |kind: &str| names.iter().any(|name| name.starts_with(kind));
+            assert_eq!(["tool_", "resource_", "prompt_"].into_iter().filter(|kind| has(kind)).count(), kinds);
         }
     }
 

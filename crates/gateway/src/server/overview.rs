@@ -159,7 +159,7 @@ impl Gateway {
             let remedy = report
                 .fault
                 .as_ref()
-                .map(|_| "`contextweaver mcp doctor` says what to do; it is tried again by itself".to_owned());
+                .map(|_| "`contextweaver mcp doctor` says what to do; the gateway keeps trying".to_owned());
             Server {
                 remedy,
                 name: report.name,

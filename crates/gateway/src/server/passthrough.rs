@@ -499,6 +499,13 @@ impl Passthrough {
         self.mode == Mode::Gateway || self.serving.knows_lists()
     }
 
+    /// Whether `tools/list` can be answered before the catalog is made. In mode `gateway` it shows meta-tools, and which
+    /// ones depends only on whether there are resources and prompts.
+    pub(super) fn lists_tools_without_catalog(&self) -> bool {
+        let view = self.serving.view();
+        self.mode == Mode::Gateway && self.serving.knows_lists() && !view.has_resources() && !view.has_prompts()
+    }
+
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
@@ -544,7 +551,9 @@ async fn pass(
         #[serde(rename = "progressToken", borrow)]
         progress_token: Option<&'m RawValue>,
     }
-    let token = params.and_then(|params| params.read::<Progress<'_>>().ok()?.meta?.progress_token.map(Raw::of));
+    // What cannot be read would go on with its own token, which may be that of somebody else's request to the upstream.
+    let progress = params.map(Raw::read::<Progress<'_>>).transpose().map_err(RpcError::invalid_params)?;
+    let token = progress.and_then(|progress| progress.meta?.progress_token.map(Raw::of));
     let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
     upstream.request(call).await.map_err(|fault| Failed::of(fault, upstream.name()))
 }
@@ -671,7 +680,7 @@ mod tests {
             up:good allow OK -
             up:bad allow TOOL_ERROR -
             up:slow allow UPSTREAM_TIMEOUT raise `timeout` of this upstream, or see why the server is slow
-            up:gone allow UPSTREAM_UNAVAILABLE start the server; `contextweaver mcp doctor` tries it
+            up:gone allow UPSTREAM_UNAVAILABLE start the server; `contextweaver mcp doctor` checks it
             up:mimic allow RPC_ERROR -
             resources/read allow OK -
             resources/subscribe allow OK -

@@ -52,10 +52,13 @@ impl Subscriptions {
             return if self.remove(&uri, session) { pass().await } else { Ok(Raw::of(&json!({}))) };
         }
         if !self.has_room_for(&uri) {
-            return Err(RpcError::invalid_params(format!("{MOST} resources are watched already")).into());
+            return Err(RpcError::invalid_params(format!("{MOST} resources are already being watched")).into());
         }
         if self.is_full_for(&uri, session) {
-            let reason = format!("you watch {MOST_OF_ONE} resources already; `resources/unsubscribe` makes room");
+            let reason = format!(
+                "you are already watching {MOST_OF_ONE} resources; make room with \
+                                  `resources/unsubscribe`"
+            );
             return Err(RpcError::invalid_params(reason).into());
         }
         // Subscribing again does no harm, and the upstream may have been started anew.

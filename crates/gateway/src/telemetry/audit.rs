@@ -69,11 +69,12 @@ pub enum AuditError {
     #[error("cannot be written: {0}")]
     Io(#[from] io::Error),
     /// Two processes would tear the chain.
-    #[error("another gateway writes it; give each its own file")]
+    #[error("another gateway is writing to it; give each its own file")]
     InUse,
     /// The file is something else, or its end was changed.
     #[error(
-        "its last whole line is none of an audit log ({0}); see `contextweaver mcp audit verify`, or name another file"
+        "its last complete line is not a line of an audit log ({0}); see `contextweaver mcp audit verify`, or name \
+         another file"
     )]
     Foreign(String),
 }
@@ -151,7 +152,7 @@ impl AuditLog {
                 Ok(())
             }
             Err(reason) => {
-                tracing::error!(%reason, "a decision is not in the audit log");
+                tracing::error!(%reason, "a decision is missing from the audit log");
                 match self.on_failure {
                     OnFailure::Warn => Ok(()),
                     OnFailure::Refuse => {
@@ -179,7 +180,7 @@ impl AuditLog {
         if self.notes.try_send(Note::Line(Box::new(line), None)).is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
-            tracing::error!("too many lines wait for the audit log; one is lost");
+            tracing::error!("too many lines are waiting for the audit log; one was dropped");
         }
     }
 
@@ -218,7 +219,7 @@ impl AuditLog {
         let in_time = tokio::time::timeout(PATIENCE, flush).await.is_ok();
         let lines = self.failures();
         if lines > 0 || !in_time {
-            tracing::error!(lines, in_time, "the audit log lacks lines");
+            tracing::error!(lines, in_time, "lines are missing from the audit log");
         }
     }
 }

@@ -453,7 +453,7 @@ impl Sending {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => {
                     if !std::mem::replace(&mut self.complained, true) {
-                        tracing::warn!(reason, path, "the collector does not take what is exported");
+                        tracing::warn!(reason, path, "the collector rejects what is exported");
                     }
                     return false;
                 }

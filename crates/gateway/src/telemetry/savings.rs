@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::samples::Sample;
 use crate::common::error::GatewayError;
 use crate::protocol::message::Raw;
-use contextweaver_core::text::{Estimator, Price};
+use contextweaver_core::text::{Estimator, Price, grouped};
 
 /// Tokens of the calls of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -79,7 +79,7 @@ impl Savings {
         let outcome = if saved < 0 {
             // A share of little is a large number that says nothing.
             let cost = cost.map(|cost| format!(" ({cost})")).unwrap_or_default();
-            format!("nothing was spared: {} tokens more than without the gateway{cost}", grouped(saved.unsigned_abs()))
+            format!("nothing was saved: {} tokens more than without the gateway{cost}", grouped(saved.unsigned_abs()))
         } else {
             let share = saved as f64 * 100.0 / self.without().max(1) as f64;
             let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
@@ -125,20 +125,6 @@ pub(crate) fn fewer(without: u64, with: u64) -> i64 {
     i64::try_from(without).unwrap_or(i64::MAX) - i64::try_from(with).unwrap_or(i64::MAX)
 }
 
-/// A number with a comma between thousands.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Tokens of the texts of an answer.
 pub(crate) fn tokens_of(answer: &Result<Raw, GatewayError>) -> u64 {
     #[derive(Deserialize)]
@@ -176,7 +162,7 @@ mod tests {
         assert!(savings.line(Some(&price)).ends_with("(96 %, EUR 0.17)"), "{}", savings.line(Some(&price)));
         let dear = Savings { spent: Spent { other: 1_000, ..Spent::default() }, ..Savings::default() };
         assert_eq!((dear.saved(), price.of(-100)), (-1_000, "-EUR 0.00030".to_owned()));
-        insta::assert_snapshot!(dear.line(Some(&price)), @"0 calls: definitions 0 tokens instead of 0, results 0 instead of 0, searches and the rest 1,000; nothing was spared: 1,000 tokens more than without the gateway (EUR 0.00300)");
+        insta::assert_snapshot!(dear.line(Some(&price)), @"0 calls: definitions 0 tokens instead of 0, results 0 instead of 0, searches and the rest 1,000; nothing was saved: 1,000 tokens more than without the gateway (EUR 0.00300)");
     }
 
     #[test]

@@ -222,11 +222,11 @@ fn a_file_that_cannot_be_written_or_is_something_else_stops_the_start() {
         gateway.close().await;
         let file = folder.path().join("other.jsonl");
         fs::write(&file, "{\"some\": \"thing\"}\n").unwrap();
-        assert!(started(&file, "").await.unwrap_err().contains("none of an audit log"));
+        assert!(started(&file, "").await.unwrap_err().contains("not a line of an audit log"));
         assert_eq!(fs::read_to_string(&file).unwrap(), "{\"some\": \"thing\"}\n");
         let file = folder.path().join("audit.jsonl");
         let gateway = started(&file, "").await.unwrap();
-        assert!(started(&file, "").await.unwrap_err().contains("another gateway writes it"));
+        assert!(started(&file, "").await.unwrap_err().contains("another gateway is writing to it"));
         gateway.close().await;
     });
 }

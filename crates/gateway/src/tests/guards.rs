@@ -567,7 +567,7 @@ fn a_client_without_a_session_approves_by_a_second_call() {
         let question = call("a", "price", one.clone(), &nothing).await;
         let message = question["inputRequests"][QUESTION]["params"]["message"].to_string();
         assert!(
-            message.contains("Allow a call of") && message.contains("why") && message.contains("id = 1"),
+            message.contains("Allow a call to") && message.contains("why") && message.contains("id = 1"),
             "{message}"
         );
         let yes = answer(&question, "accept");

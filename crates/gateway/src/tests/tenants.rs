@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::shop::{Scene, run, scene_of};
@@ -188,5 +189,23 @@ fn a_key_that_cannot_be_kept_is_an_error_and_not_a_weaker_handle() {
         let config = GatewayConfig::parse(&yaml, Path::new("."), &|_| None).unwrap();
         let error = Gateway::start(config).await.unwrap_err().to_string();
         assert!(error.contains("key"), "{error}");
+    });
+}
+
+#[test]
+fn a_progress_token_that_cannot_be_read_reaches_no_upstream() {
+    run(async {
+        let scene = scene_of("{mode: passthrough, visibility_profiles: {narrow: {}}}", &["shop"]).await;
+        let caller = &callers(&scene)[0];
+        let ask = async |meta: &str| {
+            let text = format!(r#"{{"name": "price", "arguments": {{"id": 1}}, "_meta": {meta}}}"#);
+            let params = Raw::of(&serde_json::from_str::<Box<RawValue>>(&text).unwrap());
+            scene.ask_raw(caller, "tools/call", &params).await.map(drop)
+        };
+        for meta in [r#"{"progressToken": 1, "progressToken": 2}"#, r#"{}, "_meta": {"progressToken": 2}"#, "7"] {
+            assert_eq!(ask(meta).await, Err("-32602 ".to_owned()), "{meta}");
+        }
+        assert_eq!(scene.calls(), 0);
+        assert_eq!(ask(r#"{"progressToken": 1}"#).await, Ok(()));
     });
 }

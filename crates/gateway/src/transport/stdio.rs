@@ -139,9 +139,10 @@ where
                     let most = gateway.config().http.max_bytes_in_flight;
                     bytes.set_most(most);
                     let place = match serving.len() >= MOST_RUNNING {
-                        true => Err(format!("{MOST_RUNNING} requests are being served; wait for one")),
+                        true => Err(format!("{MOST_RUNNING} requests are being served; wait for one to finish")),
                         false => bytes.enter_with((), line.len()).ok_or_else(|| {
-                            format!("with this one the requests that are being served have more than {most} bytes; wait for one")
+                            format!("with this one, the requests that are being served have more than {most} bytes; \
+                                     wait for one to finish")
                         }),
                     };
                     if let Some(work) = receive(&gateway, &session, line, (&out, place), &closing).await {

@@ -97,12 +97,12 @@ impl SandboxError {
             Self::NoBubblewrap => "install bubblewrap 0.8 or newer: `apt-get install bubblewrap`",
             Self::NoLimits => "install util-linux: `apt-get install util-linux`",
             Self::Refused(_) => {
-                "permit user namespaces to the gateway's user (see the page Security of the documentation), or run the \
+                "allow user namespaces for the gateway's user (see the page Security of the documentation), or run the \
                  server in a container and set `sandbox: false` for it"
             }
             Self::NoProgram(_) => "install it, or write its full path",
-            Self::Missing { .. } => "make it, or take it out of the list",
-            Self::NoFolder(_) => "make it: `mkdir -p -m 700`",
+            Self::Missing { .. } => "create it, or remove it from the list",
+            Self::NoFolder(_) => "create it: `mkdir -p -m 700`",
             Self::Stopped => "start the gateway again",
         }
     }

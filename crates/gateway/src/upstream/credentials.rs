@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::common::secret::Secret;
 use crate::common::settings::{FieldError, is_loopback};
+use contextweaver_core::files::read_text_file;
 
 /// As whom an upstream is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,6 +119,9 @@ struct ExchangeSection {
     scope: Option<String>,
 }
 
+/// A file of more bytes holds no secret.
+const LONGEST_SECRET: u64 = 64 << 10;
+
 /// Replaces `${env:NAME}` in the text of the field of that name.
 type Expand<'e> = &'e dyn Fn(&str, &str) -> Result<String, FieldError>;
 
@@ -138,7 +142,7 @@ impl CredentialsSection {
                     let field = format!("static.{name}");
                     let is_there = headers.keys().any(|other| other.eq_ignore_ascii_case(name));
                     if is_there {
-                        return Err(FieldError::new(field, "stands under `headers` too; leave one out"));
+                        return Err(FieldError::new(field, "is also set under `headers`; remove one of the two"));
                     }
                     headers.insert(name.clone(), expand(&field, value)?);
                 }
@@ -156,7 +160,7 @@ impl CredentialsSection {
             }
             _ => Err(FieldError::new(
                 "static",
-                "stands beside another rule, or there is none; write one of `static`, `passthrough` and `exchange`",
+                "exactly one rule is needed; write one of `static`, `passthrough` and `exchange`",
             )),
         }
     }
@@ -164,14 +168,13 @@ impl CredentialsSection {
 
 impl ExchangeSection {
     fn checked(self, folder: &Path, expand: Expand<'_>) -> Result<Exchange, FieldError> {
-        let token_endpoint = endpoint(&expand("exchange.token_endpoint", &self.token_endpoint)?)?;
+        let token_endpoint = endpoint(&expand("token_endpoint", &self.token_endpoint)?)?;
         check_name("client_id", &self.client_id)?;
         let secret = match (&self.client_secret, &self.client_secret_file) {
-            (Some(text), None) => expand("exchange.client_secret", text)?,
+            (Some(text), None) => expand("client_secret", text)?,
             (None, Some(file)) => {
-                let file = folder.join(file);
-                let read = std::fs::read_to_string(&file);
-                read.map_err(|error| FieldError::new("client_secret_file", format!("{}: {error}", file.display())))?
+                let read = read_text_file(&folder.join(file), LONGEST_SECRET);
+                read.map_err(|error| FieldError::new("client_secret_file", error))?
             }
             _ => {
                 let reason = "needs `client_secret` or `client_secret_file`, and not both";

@@ -266,7 +266,7 @@ impl Peer {
 
     /// The answer to `id`, as far as that is known, came and is not usable.
     pub(super) fn fail(&self, id: Option<u64>, fault: Fault) {
-        tracing::warn!(upstream = %self.upstream, ?id, %fault, "a message was passed over");
+        tracing::warn!(upstream = %self.upstream, ?id, %fault, "a message was skipped");
         if let Some(id) = id {
             self.settle(&Raw::of(&id), Err(fault));
         }

@@ -60,7 +60,10 @@ impl RetryConfig {
         }
         for (field, seconds) in [("base_delay", self.base_delay), ("max_delay", self.max_delay)] {
             if Duration::try_from_secs_f64(seconds).is_err() {
-                return Err(FieldError::new(field, format!("is {seconds}; it must be seconds from 0")));
+                return Err(FieldError::new(
+                    field,
+                    format!("is {seconds}; it must be a number of seconds, at least 0"),
+                ));
             }
         }
         if !(0.0..=1.0).contains(&self.jitter) {

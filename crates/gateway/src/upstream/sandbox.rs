@@ -216,7 +216,7 @@ impl SandboxSection {
             let text = expand(field, text)?;
             let path = absolute(&configuration.join(&text)).map_err(|reason| wrong(field, reason))?;
             match text.is_empty() {
-                true => Err(wrong(field, "an empty path names nothing".to_owned())),
+                true => Err(wrong(field, "the path is empty".to_owned())),
                 false => may_be_shown(path).map_err(|reason| wrong(field, reason)),
             }
         };
@@ -231,7 +231,7 @@ impl SandboxSection {
                     let other = if other == Right::Read { "read" } else { "write" };
                     return Err(wrong(
                         field,
-                        format!("`{text}` stands under `{other}` too; what may be written may be read"),
+                        format!("`{text}` is also listed under `{other}`; what may be written may be read"),
                     ));
                 }
             }
@@ -352,7 +352,7 @@ impl fmt::Display for Reach {
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         match self {
             Self::Remote => formatter.write_str("not of this machine"),
-            Self::User => formatter.write_str("not in a sandbox: it may do what the user of the gateway may"),
+            Self::User => formatter.write_str("not in a sandbox: it may do whatever the gateway's user may"),
             Self::Read { path } => write!(formatter, "no program: it reads {} and changes nothing", path.display()),
             Self::Sandbox { network, read, write, folder, memory_bytes, processes } => {
                 write!(formatter, "in a sandbox: {}", if *network { "the network" } else { "no network" })?;

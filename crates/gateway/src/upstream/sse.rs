@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use reqwest::header::HeaderValue;
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -152,7 +153,8 @@ impl EventReader {
         match line.get(..colon).unwrap_or_default() {
             b"data" => self.data.push(value),
             b"event" => self.kind = text(),
-            b"id" if !value.contains(&0) => self.last_id = Some(text()),
+            // What no header can carry could not be sent back.
+            b"id" if HeaderValue::from_bytes(&value).is_ok() => self.last_id = Some(text()),
             b"retry" => self.retry = text().parse().ok().map(Duration::from_millis).or(self.retry),
             // A comment, or a field of no known meaning.
             _ => {}

@@ -5,13 +5,13 @@
 //! the newer half of the observations is kept. No clock is read here: the caller says when something happened. Queries
 //! are in the log as they were asked, so the file is readable by its owner alone.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use contextweaver_core::files::{WriteError, replace_private_file, without_mark};
+use contextweaver_core::files::{WriteError, open_kept_file, replace_private_file, without_mark};
 
 /// The number of observations in a log at most; of a longer log only the newest are read.
 pub const MAX_OBSERVATIONS: usize = 10_000;
@@ -174,7 +174,7 @@ fn newer_half(log: &FeedbackLog) -> Result<Vec<u8>, FeedbackError> {
 
 /// The last [`MAX_LOG_BYTES`] of a file, from the start of a line.
 fn tail(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open_kept_file(path)?;
     let start = file.metadata()?.len().saturating_sub(MAX_LOG_BYTES);
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
@@ -198,6 +198,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("feedback.jsonl");
         (folder, path)
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_the_log_is_refused_and_not_waited_for() {
+        let (_folder, path) = folder();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = FeedbackLog::read(&path).unwrap_err().to_string();
+        assert!(error.ends_with("it is not a regular file"), "{error}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::eval::record::Outcome;
 use crate::eval::statistics::median;
 use crate::report::number::{MISSING, count, percent, share};
 use crate::report::table::Table;
-use crate::results::{KEPT, Results};
+use crate::results::{KEPT, Results, days};
 
 /// What is recorded of engines of others; empty where none is named.
 pub(super) struct Others(pub(super) Vec<Results<ContextRivalFacts>>);
@@ -213,13 +213,7 @@ impl Others {
 
     /// The days on which the records were made.
     pub(super) fn days(&self) -> String {
-        let records = self.0.iter().flat_map(|results| &results.records);
-        let days: BTreeSet<String> = records.map(|record| record.provenance.recorded.to_string()).collect();
-        match (days.first(), days.last()) {
-            (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-            (Some(day), _) => day.clone(),
-            _ => "never".to_owned(),
-        }
+        days(self.0.iter().flat_map(|results| &results.records))
     }
 
     /// Whether nothing is recorded.

@@ -18,7 +18,7 @@ use crate::report::number::{MISSING, conclusion, count, difference, estimate, qu
 use crate::report::plot::{Front, Interval, IntervalPlot, Named, Scale};
 use crate::report::readme::FOLDER;
 use crate::report::table::Table;
-use crate::results::{KEPT, Record, Results};
+use crate::results::{KEPT, Record, Results, days};
 
 /// The two measures of the page.
 const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
@@ -190,7 +190,7 @@ pub(super) fn chapter(
          {}; `bench check` computes them nowhere, and holds every mean against the recorded ranks and ours against what they \
          give inside the harness. Engines are sorted by mean nDCG@10; the mean gives every collection the same weight, its \
          interval is that of the queries. A word stands where an engine did not finish or was not run.",
-        days(results)
+        days(&results.records)
     ));
     let [ndcg, recall, paired] = quality(results);
     page.table("nDCG@10.", &ndcg);
@@ -220,7 +220,7 @@ pub(super) fn chapter(
             "The [everyday requests](everyday.md) through the same door, recorded {}: as people speak, as models ask, and as \
              models ask among the tools of many more servers. Where a model sent two searches, each engine is asked both, and \
              its answers are taken in turn. Engines are sorted by what they find as people speak.",
-            days(results)
+            days(&results.records)
         ));
         page.table(
             "recall@5, and that of our default minus it, query by query, with the 95 % interval of these requests.",
@@ -348,7 +348,7 @@ pub(super) fn answers(
     let mut text = format!(
         "{measure} of `{DEFAULT}` minus that of the best [engines of others](rivals.md), recorded {}, with the 95 % interval of the \
          queries and that for another collection (Student's t):\n\n{}",
-        days(results),
+        days(&results.records),
         table.markdown(),
     );
     if let Some(figure) = figure(&board, results) {
@@ -559,16 +559,6 @@ fn figure(board: &Board<'_>, results: &Results<RivalFacts>) -> Option<Figure> {
     };
     let alt = plot.title.clone();
     plot.svg().map(|svg| Figure { path: "rivals.svg".to_owned(), alt, svg })
-}
-
-/// The days on which the records were made.
-fn days(results: &Results<RivalFacts>) -> String {
-    let days: BTreeSet<String> = results.records.iter().map(|record| record.provenance.recorded.to_string()).collect();
-    match (days.first(), days.last()) {
-        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-        (Some(day), _) => day.clone(),
-        _ => "never".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
 
 /// The task and the samples of an archive whose files unpack to at most `most` bytes.
 fn archive(bytes: &[u8], most: u64) -> Result<(String, Vec<Sample>), String> {
-    let broken = |error: zip::result::ZipError| format!("no whole archive: {error}");
+    let broken = |error: zip::result::ZipError| format!("it is not a complete archive: {error}");
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     let names = archive.file_names().map(|name| name.map(Cow::into_owned));
     let names = names.collect::<Result<Vec<String>, _>>().map_err(broken)?;
@@ -99,7 +99,7 @@ fn archive(bytes: &[u8], most: u64) -> Result<(String, Vec<Sample>), String> {
         let bytes = read_at_most(file, MOST.min(left)).map_err(|error| match error {
             Unread::TooLarge { most: allowed } if allowed < MOST => {
                 let all = Unread::TooLarge { most };
-                format!("the archive unpacks to too much with `{name}`: {all}; take fewer samples")
+                format!("the archive unpacks to too much data with `{name}`: {all}; use fewer samples")
             }
             error => format!("`{name}`: {error}"),
         })?;
@@ -152,7 +152,7 @@ mod tests {
         let read = |most: u64| super::archive(&bytes, most).map(|(task, samples)| (task, samples.len()));
         assert_eq!(read(whole), Ok(("tools".to_owned(), 2)));
         let refused = format!(
-            "the archive unpacks to too much with `samples/2.json`: it has more than {} bytes; take fewer samples",
+            "the archive unpacks to too much data with `samples/2.json`: it has more than {} bytes; use fewer samples",
             whole - 1
         );
         assert_eq!(read(whole - 1), Err(refused));

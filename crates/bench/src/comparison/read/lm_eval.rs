@@ -62,11 +62,11 @@ fn outcomes(text: &str, content: &Content<'_>) -> Result<Outcomes, String> {
         Some(asked) => filters
             .into_iter()
             .find(|filter| filter.name == asked)
-            .ok_or_else(|| format!("it has no samples of a filter `{asked}`; its filters: {}", names.join(", ")))?,
+            .ok_or_else(|| format!("it has no samples of the filter `{asked}`; its filters: {}", names.join(", ")))?,
         None if several => {
             let first = filters.first().map_or("FILTER", |filter| filter.name.as_str());
             return Err(format!(
-                "it holds samples of several filters; name one behind it, as in `FILE#{first}`; its filters: {}",
+                "it has samples of several filters; name one after the file, as in `FILE#{first}`; its filters: {}",
                 names.join(", ")
             ));
         }
@@ -119,12 +119,13 @@ mod tests {
         );
         let filters = "its filters: `strict-match`, `flexible-extract`";
         let several = format!(
-            "samples.jsonl: it holds samples of several filters; name one behind it, as in `FILE#strict-match`; {filters}"
+            "samples.jsonl: it has samples of several filters; name one after the file, as in `FILE#strict-match`; \
+             {filters}"
         );
         assert_eq!(of(TWO, None), Err(several));
         assert_eq!(
             of(TWO, Some("strict")),
-            Err(format!("samples.jsonl: it has no samples of a filter `strict`; {filters}"))
+            Err(format!("samples.jsonl: it has no samples of the filter `strict`; {filters}"))
         );
     }
 

@@ -99,14 +99,14 @@ pub fn read(path: &Path, bytes: &[u8], part: Part<'_>) -> Result<Outcomes, ReadE
     let found = FORMS.iter().find_map(|form| (form.read)(&content).map(|found| (form, found)));
     let (form, found) = found.ok_or_else(|| match broken {
         Some(error) => refuse(format!("it is not complete JSON: {error}")),
-        None => refuse(format!("its form is not known; read are {}", FORMS.map(|form| form.name).join(", "))),
+        None => refuse(format!("its format is unknown; known formats are {}", FORMS.map(|form| form.name).join(", "))),
     })?;
     let mut outcomes = found.map_err(refuse)?;
     if let Some(engine) = part.engine.filter(|_| !form.has_engines) {
         return Err(refuse(format!("{} holds one measurement; leave out `#{engine}`", form.name)));
     }
     if outcomes.sets.values().all(|set| set.items.is_empty()) {
-        return Err(refuse("it has no item to compare".to_owned()));
+        return Err(refuse("it has no items to compare".to_owned()));
     }
     if outcomes.name.is_empty() {
         outcomes.name = path.display().to_string();
@@ -173,7 +173,7 @@ fn one_of<'n>(names: &[&'n str], asked: Option<&str>) -> Result<&'n str, String>
         }
         (None, [one]) => Ok(one),
         (None, _) => Err(format!(
-            "it holds several engines; name one behind it, as in `FILE#{}`; there are {}",
+            "it has several engines; name one after the file, as in `FILE#{}`; there are {}",
             names.first().unwrap_or(&"NAME"),
             all()
         )),
@@ -263,10 +263,10 @@ mod tests {
         let table = [
             ("", "it is empty"),
             (" \n", "it is empty"),
-            ("pizza", "its form is not known"),
-            ("{}\n{}\n", "its form is not known"),
+            ("pizza", "its format is unknown"),
+            ("{}\n{}\n", "its format is unknown"),
             ("{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":1}\nq1\n", "line 2: it is not a JSON object"),
-            ("[1, 2]", "its form is not known"),
+            ("[1, 2]", "its format is unknown"),
             ("{\"samples\": [", "it is not complete JSON: EOF while parsing a list at line 1"),
             (
                 "q1\tRR\t1\nq2\tRR\tNaN\n",

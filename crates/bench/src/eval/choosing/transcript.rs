@@ -110,20 +110,22 @@ enum Fault {
     NoHead,
     #[error("it holds no line; record it with `bench eval --choose … --record FILE`")]
     Empty,
-    #[error("`{0}` is there twice; give each program a name of its own")]
+    #[error("`{0}` appears twice; give each program its own name")]
     TwoChoosers(String),
     #[error("it was recorded on another catalog or other queries; record it again")]
     Inputs,
-    #[error("`cards` is {0}, and a question has 1 to {MOST_CARDS}")]
+    #[error("`cards` is {0}, but a question has 1 to {MOST_CARDS}")]
     Cards(usize),
-    #[error("no definitions are shown in the form `{0}`; there are {forms}", forms = FORMS.map(ToolFormat::key).join(", "))]
+    #[error("definitions cannot be shown in the form `{0}`; use one of \
+             {forms}", forms = FORMS.map(ToolFormat::key).join(", "))]
     As(String),
     #[error("query `{0}` is not in the queries file")]
     Query(String),
     #[error("query `{0}` is answered twice")]
     Twice(String),
     #[error(
-        "query `{0}` was asked with other cards; name the engine that it was recorded with first, or record it again"
+        "query `{0}` was asked with different cards; name first the engine that it was recorded with, or record it \
+         again"
     )]
     Other(String),
     #[error("`{member}` of query `{query}` is not what its digest stands for; record it again")]
@@ -464,8 +466,8 @@ mod tests {
             (join(&[head, &first.replace("\"us\"", "\"ms\"")]), "t.jsonl:2: it is not a line of a transcript"),
             (join(&[head, &second.replace("\"choice\":null,", "")]), "missing field `choice`"),
             (head.replace("\"schema_version\":1", "\"schema_version\":2"), "it has the form 2"),
-            (head.replace("\"cards\":2", "\"cards\":0"), "`cards` is 0, and a question has 1 to"),
-            (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"native\""), "in the form `native`; there are openai,"),
+            (head.replace("\"cards\":2", "\"cards\":0"), "`cards` is 0, but a question has 1 to"),
+            (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"native\""), "in the form `native`; use one of openai,"),
             (head.replace("\"cards\":2", "\"cards\":2,\"as\":\"weaver-spec\""), "in the form `weaver-spec`"),
             (
                 join(&[head, &first.replace("open a ticket", "close a ticket")]),
@@ -479,7 +481,7 @@ mod tests {
             (join(&[head, first, &" ".repeat(LONGEST_LINE as usize + 1)]), "t.jsonl:3: a line has more than 16777216"),
             (head.replace("\"inputs_sha256\":\"", "\"inputs_sha256\":\"0"), "on another catalog or other queries"),
             (join(&[head, head]), "t.jsonl:2: `one` has no answer to 3 of 3 queries, the first of them `1`"),
-            (join(&[&whole, head]), "`one` is there twice"),
+            (join(&[&whole, head]), "`one` appears twice"),
             (join(&[head, first, first]), "t.jsonl:3: query `1` is answered twice"),
             (
                 join(&[head, &first.replace("\"query\":\"1\"", "\"query\":\"9\"")]),
@@ -487,11 +489,11 @@ mod tests {
             ),
             (
                 join(&[head, &first.replace("\"query\":\"1\"", "\"query\":\"2\"")]),
-                "query `2` was asked with other cards",
+                "query `2` was asked with different cards",
             ),
             (
                 join(&[head, &first.replace("\"query\":\"1\"", "\"query\":\"4\"")]),
-                "query `4` was asked with other cards",
+                "query `4` was asked with different cards",
             ),
             (
                 join(&[head, first, third]),

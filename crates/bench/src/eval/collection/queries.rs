@@ -137,8 +137,10 @@ fn refusal(source: Source, line: usize, id: &str, reason: String) -> CollectionE
 /// Why a line is not a query. A file in another form is told by its first line.
 fn no_query(text: &str, error: &serde_json::Error) -> String {
     match text.trim_start().starts_with('[') {
-        true => "it begins a JSON array; write one JSON object a line, without an array around them".to_owned(),
-        false if error.is_eof() => "the JSON object does not end on this line; write one JSON object a line".to_owned(),
+        true => "it begins a JSON array; write one JSON object per line, without an array around them".to_owned(),
+        false if error.is_eof() => "the JSON object does not end on this line; write one JSON object per \
+                                    line"
+            .to_owned(),
         false => one_line(error),
     }
 }

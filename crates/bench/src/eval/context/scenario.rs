@@ -287,8 +287,11 @@ impl Scenario {
             let found = conversation.events.iter().find(|event| event.item.id.as_str() == question.item);
             let Question { item, answer, .. } = question;
             if !found.is_some_and(|event| question.is_unambiguous(&Plain::new(&event.item.text))) {
-                let reason =
-                    format!("the answer `{answer}` of {}.toml does not stand in event `{item}` once", self.name);
+                let reason = format!(
+                    "the answer `{answer}` of {}.toml does not occur exactly once in event \
+                             `{item}`",
+                    self.name
+                );
                 return Err(refuse(reason));
             }
         }
@@ -343,7 +346,7 @@ mod tests {
             ),
             (
                 "[[question]]\nitem = \"u1\"\nasks = \"name\"\nquestion = \"who\"\nanswer = \"hell\"",
-                "the answer `hell` of one.toml does not stand in event `u1` once",
+                "the answer `hell` of one.toml does not occur exactly once in event `u1`",
             ),
             ("[config.firewall]\ncap = 3", "`config`: unknown field `cap`"),
         ] {

@@ -60,7 +60,7 @@ impl ContextProgram {
         if self.answer(what, request)? == text {
             Ok(text)
         } else {
-            Err(ProcessError::Failed(format!("{what} was asked for twice and was another one the second time")))
+            Err(ProcessError::Failed(format!("{what} was asked for twice and was different the second time")))
         }
     }
 
@@ -113,7 +113,7 @@ mod tests {
         let table = [
             (
                 r#"n=$((${n:-0} + 1)); echo "{\"id\":\"$id\",\"text\":\"prompt $n\"}""#,
-                "failed: the prompt was asked for twice and was another one the second time",
+                "failed: the prompt was asked for twice and was different the second time",
             ),
             (r#"echo "{\"id\":\"$id\"}""#, "failed: the prompt: the answer has no `text`"),
             (r#"echo '{"id":"a0","text":"x"}'"#, "failed: the prompt: the answer has the id"),

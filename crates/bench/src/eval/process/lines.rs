@@ -64,9 +64,9 @@ pub(super) enum Breach {
     Rising,
     #[error("{0} is not an id of the catalog")]
     Unknown(Value),
-    #[error("{0} is there twice")]
+    #[error("{0} appears twice")]
     Twice(Value),
-    #[error("it claims {claimed} us, and the answer took {seen} us")]
+    #[error("it claims {claimed} us, but the answer took {seen} us")]
     Clock { claimed: f64, seen: u64 },
 }
 

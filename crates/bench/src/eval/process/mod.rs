@@ -490,7 +490,7 @@ mod tests {
                 r#"echo "{\"id\":\"$id\",\"tools\":[\"create_issue\"]}""#,
                 "\"create_issue\" is not an id of the catalog",
             ),
-            ("double", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$mail\"]}""#, "is there twice"),
+            ("double", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$mail\"]}""#, "appears twice"),
             ("other id", r#"echo '{"id":"a0","tools":[]}'"#, "the answer has the id Some(\"a0\")"),
             ("no list", r#"echo "{\"id\":\"$id\"}""#, "the answer has no list `tools`"),
             ("no JSON", "echo pizza", "the answer \"pizza\" is not a JSON object of the protocol"),

@@ -243,7 +243,11 @@ fn next_line(output: &mut impl BufRead) -> Option<Result<String, String>> {
         Ok(_) if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST_LINE => {
             return Some(Err(format!("an answer is longer than {LONGEST_LINE} bytes")));
         }
-        Ok(_) if line.last() != Some(&b'\n') => return Some(Err("the answer is torn: it has no line end".to_owned())),
+        Ok(_) if line.last() != Some(&b'\n') => {
+            return Some(Err("the answer is cut off: it has no line \
+                                                                 ending"
+                .to_owned()));
+        }
         Ok(_) => {}
         Err(error) => return Some(Err(error.to_string())),
     }

@@ -50,13 +50,13 @@ pub enum ManifestError {
     #[error("not a list of recorded tables: {0}")]
     Malformed(#[from] serde_json::Error),
     /// A number of the format that this version does not read.
-    #[error("format {0} of the list, this version reads {SCHEMA}")]
+    #[error("the list has format {0}; this version reads {SCHEMA}")]
     Schema(u32),
     /// A table occurs twice, or out of order.
     #[error("table `{0}` is out of order or occurs twice")]
     Repeated(String),
     /// The content is not what the digest was taken of.
-    #[error("its digest is of other content: the file was changed by hand")]
+    #[error("its digest does not match its content: the file was changed by hand")]
     Digest,
 }
 

@@ -43,14 +43,14 @@ impl Confusion {
     /// The matrix of the most frequent tools, and the pairs as a list.
     pub(super) fn html(&self, collection: &Collection) -> String {
         if self.pairs.is_empty() {
-            return "<p>Whenever a tool is found, the first one is needed.</p>\n".to_owned();
+            return "<p>Whenever a tool is found, the first one is a needed one.</p>\n".to_owned();
         }
         let name = |item: u32| format!("<bdi>{}</bdi>", escaped_xml(collection.tool_handle(item)));
         let mut text = self.matrix(name);
         text.push_str(
-            "<div class=\"scroll\" role=\"region\" aria-label=\"Pairs of tools\" tabindex=\"0\">\n<table>\n<caption>The most frequent \
-             pairs</caption>\n<thead><tr><th scope=\"col\">needed</th><th scope=\"col\">stands first</th><th scope=\"col\" \
-             class=\"n\">queries</th></tr></thead>\n<tbody>\n",
+            "<div class=\"scroll\" role=\"region\" aria-label=\"Pairs of tools\" tabindex=\"0\">\n<table>\n\
+             <caption>The most frequent pairs</caption>\n<thead><tr><th scope=\"col\">needed</th><th \
+             scope=\"col\">ranked first</th><th scope=\"col\" class=\"n\">queries</th></tr></thead>\n<tbody>\n",
         );
         for ((needed, taken), times) in self.pairs.iter().take(PAIRS) {
             let filter = |word: &str, item: u32| format!("{word}:{}", quoted(collection.tool_handle(item)));
@@ -72,8 +72,8 @@ impl Confusion {
         let columns = most(self.pairs.iter().map(|((_, taken), times)| (*taken, *times)));
         let top = self.pairs.first().map_or(1, |(_, times)| *times);
         let mut text = "<div class=\"scroll\" role=\"region\" aria-label=\"Matrix of tools\" tabindex=\"0\">\n<table \
-                        class=\"matrix\">\n<caption>Needed (down) and first in its place (across), in queries; the tools that are \
-                        missed and that step in most</caption>\n<thead><tr><td></td>"
+                        class=\"matrix\">\n<caption>Needed (down) and ranked first instead (across), in queries; the \
+                        tools most often missed and most often ranked first instead</caption>\n<thead><tr><td></td>"
             .to_owned();
         for column in &columns {
             let _ = write!(text, "<th scope=\"col\"><span>{}</span></th>", name(*column));

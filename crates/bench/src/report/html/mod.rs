@@ -130,7 +130,8 @@ pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result
     failures(&mut body, sections);
     summary(&mut body, sections);
     body.push_str(
-        "<section id=\"confusions\" aria-labelledby=\"confusions-title\">\n<h2 id=\"confusions-title\">Taken for another</h2>\n",
+        "<section id=\"confusions\" aria-labelledby=\"confusions-title\">\n<h2 id=\"confusions-title\">Mistaken for \
+         another</h2>\n",
     );
     sections.iter().for_each(|section| confusions(&mut body, section));
     body.push_str("</section>\n");
@@ -191,7 +192,7 @@ fn banner(body: &mut String, title: &str, sections: &[Section<'_>]) {
     }
     body.push_str(
         "<nav aria-label=\"Sections\"><a href=\"#failures\">Failures</a> <a href=\"#summary\">Summary</a> <a \
-         href=\"#confusions\">Taken for another</a> <a href=\"#legend\">How to read it</a></nav>\n</header>\n",
+         href=\"#confusions\">Mistaken for another</a> <a href=\"#legend\">How to read it</a></nav>\n</header>\n",
     );
 }
 
@@ -277,15 +278,13 @@ fn next_step(sections: &[Section<'_>]) -> Option<String> {
     Some(match most {
         0.0 => "nothing is lost at five tools; gate on it with <code>bench eval --baseline</code>.".to_owned(),
         most if most == vocabulary => {
-            format!(
-                "write the words of your users into the descriptions of tools that share none with the query.{tool}"
-            )
+            format!("put your users' words into the descriptions of tools that share none with the query.{tool}")
         }
         most if most == ranking => {
-            format!("say in the descriptions what tells tools apart that are taken for each other.{tool}")
+            format!("say in the descriptions what distinguishes tools that are mistaken for each other.{tool}")
         }
         most if most == tie => {
-            format!("tell tools apart that score alike; the order of ids decides between them.{tool}")
+            format!("distinguish tools that score the same; the order of ids decides between them.{tool}")
         }
         _ => "route with <code>navigation = \"flat\"</code>: the navigation leaves out tools that scoring finds."
             .to_owned(),
@@ -306,17 +305,17 @@ fn failed<'e>(section: &'e Section<'_>, ranked: &'e Ranked<'_>) -> impl Iterator
 fn failures(body: &mut String, sections: &[Section<'_>]) {
     body.push_str(
         "<section id=\"failures\" aria-labelledby=\"failures-title\">\n<h2 id=\"failures-title\">Failures first</h2>\n\
-         <form id=\"filter\" role=\"search\" hidden>\n<label for=\"query\">Filter</label>\n<input id=\"query\" type=\"search\" \
-         autocomplete=\"off\" spellcheck=\"false\" aria-describedby=\"syntax\" value=\"rank&gt;5\">\n<p id=\"syntax\" \
-         class=\"note\">Words look into queries, ids and tools. <code>rank&gt;5</code> <code>rank:none</code> \
-         <code>engine:NAME</code> <code>collection:NAME</code> <code>tool:NAME</code> <code>took:NAME</code> \
-         <code>because:ranking</code> <code>register:terse</code>; <code>-</code> in front turns a word around, quotes keep \
-         words together.</p>\n<p id=\"count\" role=\"status\"></p>\n</form>\n\
-         <section id=\"one\" tabindex=\"-1\" aria-live=\"polite\" hidden></section>\n\
-         <div class=\"scroll\" role=\"region\" aria-label=\"Queries\" tabindex=\"0\">\n<table id=\"queries\">\n\
-         <caption>Queries whose tools are not all among the first five</caption>\n<thead><tr><th scope=\"col\">query</th>\
-         <th scope=\"col\">asked</th><th scope=\"col\">needed</th><th scope=\"col\" class=\"n\">rank</th>\
-         <th scope=\"col\">first</th><th scope=\"col\">because</th></tr></thead>\n<tbody>\n",
+         <form id=\"filter\" role=\"search\" hidden>\n<label for=\"query\">Filter</label>\n<input id=\"query\" \
+         type=\"search\" autocomplete=\"off\" spellcheck=\"false\" aria-describedby=\"syntax\" value=\"rank&gt;5\">\n\
+         <p id=\"syntax\" class=\"note\">Words are searched for in queries, ids and tools. <code>rank&gt;5</code> \
+         <code>rank:none</code> <code>engine:NAME</code> <code>collection:NAME</code> <code>tool:NAME</code> \
+         <code>took:NAME</code> <code>because:ranking</code> <code>register:terse</code>; <code>-</code> in front \
+         negates a term, quotes keep words together.</p>\n<p id=\"count\" role=\"status\"></p>\n</form>\n<section \
+         id=\"one\" tabindex=\"-1\" aria-live=\"polite\" hidden></section>\n<div class=\"scroll\" role=\"region\" \
+         aria-label=\"Queries\" tabindex=\"0\">\n<table id=\"queries\">\n<caption>Queries whose tools are not all \
+         among the first five</caption>\n<thead><tr><th scope=\"col\">query</th><th scope=\"col\">asked</th><th \
+         scope=\"col\">needed</th><th scope=\"col\" class=\"n\">rank</th><th scope=\"col\">first</th><th \
+         scope=\"col\">because</th></tr></thead>\n<tbody>\n",
     );
     let mut listed = 0;
     for section in sections {
@@ -482,10 +481,10 @@ fn legend(body: &mut String) {
         let _ = writeln!(body, "<dt>{}</dt><dd>{}.</dd>", badge(evidence), meaning(evidence));
     }
     body.push_str(
-        "<dt>recall@5</dt><dd>The mean share of the needed tools among the first five.</dd>\n<dt>nDCG@10</dt><dd>How high the \
-         needed tools stand among the first ten.</dd>\n<dt>rank</dt><dd>The place of the needed tool that stands lowest; – where \
-         one was not found.</dd>\n</dl>\n<noscript><p>Without scripts the report shows the first failures and all summaries; \
-         the filter and the view of one query need a script.</p></noscript>\n</section>\n",
+        "<dt>recall@5</dt><dd>The mean share of the needed tools among the first five.</dd>\n<dt>nDCG@10</dt><dd>How \
+         high the needed tools rank among the first ten.</dd>\n<dt>rank</dt><dd>The place of the lowest-ranked needed \
+         tool; – where one was not found.</dd>\n</dl>\n<noscript><p>Without scripts the report shows the first \
+         failures and all summaries; the filter and the view of one query need a script.</p></noscript>\n</section>\n",
     );
 }
 
@@ -714,7 +713,11 @@ mod tests {
         assert!(html == report(40));
         let markup = html.split("<script id").next().unwrap();
         assert!(
-            markup.contains("40 of 40 queries lack one") && markup.contains("<strong>Next:</strong> write the words")
+            markup.contains("40 of 40 queries lack one")
+                && markup.contains(
+                    "<strong>Next:</strong> put your users' \
+                                                                             words"
+                )
         );
         assert_eq!(markup.matches("<th scope=\"row\"><bdi>a&lt;b/q").count(), LISTED);
         assert!(markup.contains("list_files"));

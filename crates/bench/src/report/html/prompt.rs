@@ -72,7 +72,7 @@ fn parts(body: &mut String, stats: &BuildStats) {
     for (name, class, tokens) in rows {
         body.push_str(&bar(name, class, &count(tokens), 100.0 * tokens as f64 / stats.budget.max(1) as f64));
     }
-    body.push_str("</ul>\n<p class=\"note\">A whole bar is the budget. The parts are counted one by one, the prompt as a whole.</p>\n");
+    body.push_str("</ul>\n<p class=\"note\">A whole bar is the budget. The parts are counted separately, the prompt as a whole.</p>\n");
 }
 
 fn included(body: &mut String, stats: &BuildStats) {
@@ -128,6 +128,12 @@ fn results(body: &mut String, stats: &BuildStats) {
         let bytes = usize::try_from(event.stats.original_bytes).unwrap_or(usize::MAX);
         table.row([event.item_id.to_string(), because.to_owned(), count(bytes), count(event.stats.summary_tokens)]);
     }
-    let _ =
-        write!(body, "<h2>Results that are not shown whole</h2>\n{}", table.html("Results, and what stands for them"));
+    let _ = write!(
+        body,
+        "<h2>Results that are not shown whole</h2>\n{}",
+        table.html(
+            "Results, and what is shown in their \
+                                                                                  place"
+        )
+    );
 }

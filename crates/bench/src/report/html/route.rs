@@ -29,11 +29,11 @@ pub fn route(route: &Route, behind: &[Choice]) -> String {
         );
     }
     if route.unknown_words > 0 {
-        let _ = writeln!(body, "<p>Words of the query that no tool has: {}.</p>", count(route.unknown_words));
+        let _ = writeln!(body, "<p>Words of the query that appear in no tool: {}.</p>", count(route.unknown_words));
     }
     body.push_str(
-        "<nav aria-label=\"Sections\"><a href=\"#chosen\">Chosen</a> <a href=\"#behind\">What stood behind</a></nav>\n</header>\n\
-         <main id=\"main\">\n<h2 id=\"chosen\">Chosen</h2>\n",
+        "<nav aria-label=\"Sections\"><a href=\"#chosen\">Chosen</a> <a href=\"#behind\">Runners-up</a></nav>\n\
+         </header>\n<main id=\"main\">\n<h2 id=\"chosen\">Chosen</h2>\n",
     );
     // One scale for all bars, so that tools can be compared.
     let most = route.choices.iter().map(reach).max().unwrap_or(1).max(1);
@@ -96,7 +96,7 @@ fn card(body: &mut String, (number, of): (usize, usize), choice: &Choice, most: 
 }
 
 fn others(body: &mut String, route: &Route, behind: &[Choice]) {
-    body.push_str("<h2 id=\"behind\">What stood behind</h2>\n");
+    body.push_str("<h2 id=\"behind\">Runners-up</h2>\n");
     if behind.is_empty() {
         body.push_str("<p>No other tool that was searched shares a word with the query.</p>\n");
         return;

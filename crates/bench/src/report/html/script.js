@@ -110,7 +110,7 @@
     });
     var table = $('queries');
     table.tBodies[0].replaceChildren(body);
-    table.caption.textContent = 'Queries that the filter finds';
+    table.caption.textContent = 'Queries that match the filter';
     var engines = found.map(function (row) { return row.engine; }).filter(function (name, at, all) { return all.indexOf(name) === at; });
     $('count').textContent = found.length + ' of ' + rows.length + ' rankings' +
       (engines.length ? ', engine ' + engines.join(', ') : '') + (found.length > limit ? '; the first ' + limit + ' are shown' : '');

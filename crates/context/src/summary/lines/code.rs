@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 
 use crate::brief::{Piece, spread};
 
-use super::excerpt::{Tally, counted, samples, shorter_first};
+use super::excerpt::{Tally, samples, shorter_first};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The SQL statements that are counted.
 const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];

@@ -6,9 +6,10 @@
 use crate::brief::Piece;
 
 use super::code::declared;
-use super::excerpt::{Tally, counted, cut, samples, shorter_first};
+use super::excerpt::{Tally, cut, samples, shorter_first};
 use super::paths::{by_directory, in_one_line};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The number of files up to which the list comes before all other statements about them.
 const FEW_FILES: usize = 4;

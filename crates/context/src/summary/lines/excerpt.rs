@@ -17,12 +17,6 @@ const SIMILAR_LENGTHS: usize = 12;
 /// The number of lines without letters at the end of a text that are shown with the line before them.
 const CLOSING: usize = 8;
 
-/// A count with its noun, `3 lines` or `1 line`: the plural takes an s.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
-}
-
 /// The first `most` characters of `line`, cut at a blank or at least between words, with `…` if anything is left out.
 pub(super) fn cut(line: &str, most: usize) -> String {
     let line = line.trim_end();

@@ -9,9 +9,10 @@ use rustc_hash::FxHashMap;
 
 use crate::brief::Piece;
 
-use super::excerpt::{Tally, counted, cut, samples};
+use super::excerpt::{Tally, cut, samples};
 use super::markdown::{Heading, headings_piece, links};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The number of bytes of paragraphs kept.
 const TEXT_KEPT: usize = 2000;

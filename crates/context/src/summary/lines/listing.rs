@@ -2,9 +2,10 @@
 
 use crate::brief::Piece;
 
-use super::excerpt::{Tally, counted, samples};
+use super::excerpt::{Tally, samples};
 use super::paths::extension;
 use super::rank;
+use contextweaver_core::text::counted;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

@@ -6,9 +6,10 @@ use regex::Regex;
 
 use crate::brief::{Piece, Text, Wording};
 
-use super::excerpt::{Tally, counted, cut, samples};
+use super::excerpt::{Tally, cut, samples};
 use super::rank;
 use super::template::Templates;
+use contextweaver_core::text::counted;
 
 /// The number of bytes of a line in which its time and its level are looked for.
 const PREFIX: usize = 160;

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use crate::brief::{Piece, spread};
 
-use super::excerpt::{Tally, counted, cut, samples};
+use super::excerpt::{Tally, cut, samples};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The number of headings and links kept.
 const KEPT: usize = 4000;

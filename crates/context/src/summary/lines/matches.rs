@@ -4,10 +4,11 @@ use rustc_hash::FxHashMap;
 
 use crate::brief::Piece;
 
-use super::excerpt::{Tally, counted, samples};
+use super::excerpt::{Tally, samples};
 use super::log::Errors;
 use super::paths::by_directory;
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The path and the text of a match.
 pub(super) fn parse(line: &str) -> Option<(&str, &str)> {

@@ -3,8 +3,9 @@
 use crate::brief::Piece;
 use crate::split::{line_count, lines};
 
-use super::excerpt::{Tally, counted, cut};
+use super::excerpt::{Tally, cut};
 use super::{LineKind, rank};
+use contextweaver_core::text::counted;
 
 /// The number of parts that are described; the others are listed.
 const TOLD: usize = 24;

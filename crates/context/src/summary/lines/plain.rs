@@ -5,9 +5,10 @@
 use crate::brief::Piece;
 use crate::split::lines;
 
-use super::excerpt::{Tally, counted, samples};
+use super::excerpt::{Tally, samples};
 use super::log::{Errors, may_tell_of_error, tells_of_error};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The number of words of a line, on average, from which a text is prose.
 const PROSE: usize = 8;

@@ -3,8 +3,9 @@
 
 use crate::brief::Piece;
 
-use super::excerpt::{Tally, counted, cut, samples};
+use super::excerpt::{Tally, cut, samples};
 use super::rank;
+use contextweaver_core::text::counted;
 
 /// The number of frames kept.
 const KEPT: usize = 2000;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::is_text;
-use crate::catalog::load::{Draft, Fields, begin, prompt_schema, settle_safety};
+use crate::catalog::load::{Draft, Fields, begin, begin_prompt, settle_safety};
 use crate::catalog::{Fault, Kind, Safety, SelectableItem};
 
 const KEY: &str = "key";
@@ -69,11 +69,7 @@ pub(in crate::catalog) fn resource(value: Value) -> Result<Draft, Fault> {
 
 pub(in crate::catalog) fn prompt(value: Value) -> Result<Draft, Fault> {
     let mut fields = Fields::new(value)?;
-    let mut item = begin(Kind::Prompt, &fields.required_text("name")?, &mut fields)?;
-    item.args_schema = prompt_schema(fields.list("arguments")?)?;
-    item.side_effects = false;
-    settle_safety(&mut item, Safety::Undeclared);
-    finish(item, fields)
+    finish(begin_prompt(&mut fields)?, fields)
 }
 
 /// The key is kind, name or URI, and version: `tool:add@2.0`. Only the version is said nowhere else.

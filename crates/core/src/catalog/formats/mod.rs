@@ -70,10 +70,34 @@ pub enum ToolFormat {
     Skill,
 }
 
+/// No request takes a list of tools of this form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown form `{key}`; use one of {known}")]
+pub struct UnknownForm {
+    key: String,
+    known: String,
+}
+
 impl ToolFormat {
     /// The forms that [`Self::write`] writes.
     pub const WRITTEN: [Self; 7] =
         [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::WeaverSpec, Self::Native];
+
+    /// The forms in which a request takes tools.
+    fn of_requests() -> impl Iterator<Item = Self> {
+        Self::WRITTEN.into_iter().filter(|format| *format != Self::Native)
+    }
+
+    /// The form with this key, of those in which a request takes tools.
+    ///
+    /// # Errors
+    /// [`UnknownForm`], which names them.
+    pub fn of_request(key: &str) -> Result<Self, UnknownForm> {
+        Self::of_requests().find(|format| format.key() == key).ok_or_else(|| {
+            let known: Vec<&str> = Self::of_requests().map(Self::key).collect();
+            UnknownForm { key: key.to_owned(), known: known.join(", ") }
+        })
+    }
 
     /// Its name on the command line and in JSON.
     #[must_use]
@@ -271,8 +295,8 @@ fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
         "fileSearch",
     ];
     if members.contains_key("lc") {
-        let fault = Fault::new("a dump of LangChain that holds no schema");
-        return Some(fault.with_fix("write `name`, `description` and `args_schema` of the tool"));
+        let fault = Fault::new("a LangChain dump without a schema");
+        return Some(fault.with_fix("write the tool's `name`, `description` and `args_schema`"));
     }
     let typed = members.get("type").and_then(Value::as_str).filter(|kind| !["function", "custom"].contains(kind));
     let dated = |kind: &&str| {

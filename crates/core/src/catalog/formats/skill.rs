@@ -30,7 +30,7 @@ pub(in crate::catalog) fn parts(text: &str) -> Result<(&str, &str), Fault> {
         }
         end = next;
     }
-    Err(Fault::new("the front matter does not end").with_fix("put a line `---` behind it"))
+    Err(Fault::new("the front matter does not end").with_fix("put a line `---` after it"))
 }
 
 /// Reads the members of the front matter and the text behind it, which come as an array of the two.

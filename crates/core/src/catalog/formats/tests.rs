@@ -266,8 +266,8 @@ fn the_name_of_a_server_is_a_text_or_in_an_object() {
     assert_eq!(named("serverInfo", json!({"name": "a", "title": null})), "a");
     assert_eq!(named("serverInfo", json!([1])), "-");
     assert_eq!(server(json!({"server": "b", "serverInfo": {"name": "a"}, "tools": [tool]})), "b");
-    insta::assert_snapshot!(named("server", json!(7)), @"`server` must be a text, or an object with the text `name`; correct it, or leave it out with --lenient");
-    insta::assert_snapshot!(named("server", json!({"name": 7})), @"`server` must be a text, or an object with the text `name`; correct it, or leave it out with --lenient");
+    insta::assert_snapshot!(named("server", json!(7)), @"`server` must be a string, or an object with a string `name`; correct it, or leave it out with --lenient");
+    insta::assert_snapshot!(named("server", json!({"name": 7})), @"`server` must be a string, or an object with a string `name`; correct it, or leave it out with --lenient");
 }
 
 /// A member of a live server keeps its bytes, whatever members it has.
@@ -394,17 +394,17 @@ fn what_is_no_tool_is_refused_with_its_place() {
     tools[0] `x`: `parameters` must be an object, not an array; correct it
     tools[0].functionDeclarations[1] `y`: `parametersJsonSchema` must be an object, not a number; correct it
     tools[0] `x`: `input_schema` must be an object, not a string; correct it
-    tools[0]: a dump of LangChain that holds no schema; write `name`, `description` and `args_schema` of the tool
+    tools[0]: a LangChain dump without a schema; write the tool's `name`, `description` and `args_schema`
     tools["x"]: `inputSchema` must be an object, not a number; correct it
     tools[0] `x`: `fn_schema_str` is not a schema: EOF while parsing an object at line 1 column 1; correct it
     skills[0] `x`: `tags` must be an array, not a number; correct it
     top level: a document of Swagger 2.0; convert it to OpenAPI 3.0 or 3.1
     top level: a document of OpenAPI 4.0; convert it to OpenAPI 3.0 or 3.1
-    paths["/a"].get `get_a`: an object is expected, not a number; correct it
-    paths["/a"].get `get_a`: a parameter has no `name`, or none of path, query, header, cookie, querystring as its `in`; correct it
-    paths["/a"].get `get_a`: `other.yaml#/x` leads to nothing in the document; bundle the document into one file
-    paths["/a"]: its references lead to ever more references; correct it
-    no tool, resource or prompt is listed there
+    paths["/a"].get `get_a`: expected an object, not a number; correct it
+    paths["/a"].get `get_a`: a parameter has no `name`, or its `in` is not one of path, query, header, cookie, querystring; correct it
+    paths["/a"].get `get_a`: `other.yaml#/x` points to nothing in the document; bundle the document into one file
+    paths["/a"]: its references keep leading to further references; correct it
+    no tools, resources or prompts are listed
     functions: invalid type: integer `3`, expected a sequence; correct it
     "#);
 }
@@ -523,13 +523,13 @@ fn woven_references_end() {
     }
     insta::assert_snapshot!(lines, @r"
     laughs: 50 of 50 read
-    chain: 0 of 3 read; its schema expands to too much; make it smaller
+    chain: 0 of 3 read; its schema grows too large when expanded; make it smaller
     circle: 3 of 3 read
     itself: 3 of 3 read
     nested: 20 of 20 read
-    complete: 0 of 30 read; its schema expands to too much; make it smaller
-    large: 0 of 500 read; its schema expands to too much; make it smaller
-    many: 1336 of 5000 read; the operations of the document expand to too much; split it into several documents
+    complete: 0 of 30 read; its schema grows too large when expanded; make it smaller
+    large: 0 of 500 read; its schema grows too large when expanded; make it smaller
+    many: 1336 of 5000 read; the operations of the document grow too large when expanded; split it into several documents
     deep: 3 of 3 read
     odd: 3 of 3 read
     ");
@@ -764,8 +764,8 @@ fn a_routing_decision_has_what_its_contract_requires() {
         catalog.items().iter().map(line).collect::<Vec<_>>()
     );
     let wrong = |items: &[SelectableItem], moment: &str| routing_decision(items, "", moment).unwrap_err().to_string();
-    insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is not a moment; write it as 2026-11-27T10:00:00Z");
-    insta::assert_snapshot!(wrong(&[], now), @"a routing decision holds at least one tool, and none was found");
+    insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is not a timestamp; write it as 2026-11-27T10:00:00Z");
+    insta::assert_snapshot!(wrong(&[], now), @"a routing decision needs at least one tool, but none was found");
 }
 
 #[test]
@@ -856,16 +856,16 @@ fn a_skill_without_name_or_description_is_refused_with_its_place() {
     SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
     SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
     SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
-    SKILL.md: line 1: the front matter does not end; put a line `---` behind it, or leave it out with --lenient
-    SKILL.md: front matter: an object is expected, not null; correct it, or leave it out with --lenient
-    SKILL.md: front matter: an object is expected, not an array; correct it, or leave it out with --lenient
+    SKILL.md: line 1: the front matter does not end; put a line `---` after it, or leave it out with --lenient
+    SKILL.md: front matter: expected an object, not null; correct it, or leave it out with --lenient
+    SKILL.md: front matter: expected an object, not an array; correct it, or leave it out with --lenient
     SKILL.md: front matter: `name` is missing or empty; correct it, or leave it out with --lenient
     SKILL.md: front matter: `description` is missing or empty; correct it, or leave it out with --lenient
     SKILL.md: front matter: `name` must be a string, not a number; correct it, or leave it out with --lenient
     SKILL.md: line 3, column 27: mapping values are not allowed in this context; correct it, or leave it out with --lenient
     SKILL.md: line 3, column 1: the key `name` occurs twice; remove one, or leave it out with --lenient
     SKILL.md: line 4, column 134: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
-    SKILL.md: the file is over the limit of 1 MiB; move what is long into files beside it
+    SKILL.md: the file is over the limit of 1 MiB; move the longest parts into files beside it
     ");
     // Of a folder with a broken one, a lenient load keeps the rest.
     let folder = tempfile::tempdir().unwrap();

@@ -152,13 +152,13 @@ pub fn routing_decision<'i>(
     timestamp: &str,
 ) -> Result<Value, Fault> {
     if !is_date_time(timestamp) {
-        let problem = format!("`{}` is not a moment", crate::catalog::load::shortened(timestamp));
+        let problem = format!("`{}` is not a timestamp", crate::catalog::load::shortened(timestamp));
         return Err(Fault::new(problem).with_fix("write it as 2026-11-27T10:00:00Z"));
     }
     let callable = items.into_iter().filter(|item| item.kind.is_callable());
     let items: Vec<Value> = callable.map(|item| write(item, "")).collect();
     if items.is_empty() {
-        return Err(Fault::new("a routing decision holds at least one tool, and none was found"));
+        return Err(Fault::new("a routing decision needs at least one tool, but none was found"));
     }
     let id = digest([timestamp, query].into_iter().chain(items.iter().map(id_of)));
     let mut decision = json!({

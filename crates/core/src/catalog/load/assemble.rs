@@ -91,7 +91,7 @@ impl GivenId {
         }
         if let Some(namespace) = namespace.filter(|namespace| *namespace != id.parts.namespace()) {
             let expected = id.parts.namespace();
-            return Err(Fault::new(format!("`namespace` is `{namespace}`, but that of its id is `{expected}`")));
+            return Err(Fault::new(format!("`namespace` is `{namespace}`, but its id has `{expected}`")));
         }
         Ok(Self { key: key.to_owned(), namespace: id.parts.namespace().to_owned() })
     }

@@ -188,13 +188,13 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
         }
         Some(b'{') => parse_object(text),
         None => {
-            let fix = "put the answer of a server to `tools/list` there";
+            let fix = "put a server's answer to `tools/list` in it";
             Err(top_level(Fault::new("the file is empty").with_fix(fix)))
         }
         Some(_) => {
             // Either malformed or a scalar; the parser knows where a malformed text goes wrong.
             serde_json::from_str::<&RawValue>(text).map_err(|error| located(&error))?;
-            Err(top_level(Fault::new("an array of tools or an object is expected")))
+            Err(top_level(Fault::new("expected an array of tools or an object")))
         }
     }
 }
@@ -234,7 +234,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries.extend(listed(Form::Functions, functions));
     } else if lists.is_none() {
         entries = whole(text).ok_or_else(|| {
-            let problem = "none of the keys `tools`, `resources`, `prompts` and `items` is there";
+            let problem = "it has none of the keys `tools`, `resources`, `prompts` and `items`";
             top_level(
                 Fault::new(problem)
                     .with_fix("give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`"),
@@ -267,7 +267,7 @@ fn server_name(server: Option<&RawValue>, info: Option<&RawValue>) -> Result<Opt
         Err(_) => Err(()),
     };
     let of_server = server.map(name).transpose().map_err(|()| {
-        let fault = Fault::new("`server` must be a text, or an object with the text `name`");
+        let fault = Fault::new("`server` must be a string, or an object with a string `name`");
         top_level(fault)
     })?;
     // What is of no use here is ignored, as other members are.
@@ -338,7 +338,7 @@ fn parse_native(text: &str) -> Result<Document<'_>, Located> {
         Some(other) => {
             let expected = super::native::SCHEMA;
             let fault = Fault::new(format!("`schema` is {other}"));
-            return Err(top_level(fault.with_fix(format!("write the file in form {expected}"))));
+            return Err(top_level(fault.with_fix(format!("write the file with schema {expected}"))));
         }
     }
     Ok(Document { server: None, entries: listed(Form::Items, native.items).collect() })
@@ -442,7 +442,7 @@ fn yaml_fault(error: &serde_saphyr::Error) -> Fault {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            Fault::new("its anchors and aliases expand to too much").with_fix("write the values out")
+            Fault::new("its anchors and aliases grow too large when expanded").with_fix("write the values out")
         }
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             Fault::new(format!("the key `{}` occurs twice", super::shortened(key))).with_fix("remove one")

@@ -17,7 +17,7 @@ impl Fields {
     pub(in crate::catalog) fn new(value: Value) -> Result<Self, Fault> {
         match value {
             Value::Object(members) => Ok(Self { members }),
-            other => Err(Fault::new(format!("an object is expected, not {}", describe(&other)))),
+            other => Err(Fault::new(format!("expected an object, not {}", describe(&other)))),
         }
     }
 

@@ -43,11 +43,16 @@ pub(super) fn resource(value: Value) -> Result<Draft, Fault> {
 
 pub(super) fn prompt(value: Value) -> Result<Draft, Fault> {
     let mut fields = Fields::new(value)?;
-    let mut item = begin(Kind::Prompt, &fields.required_text("name")?, &mut fields)?;
+    finish(begin_prompt(&mut fields)?, fields)
+}
+
+/// What all prompts say of themselves.
+pub(in crate::catalog) fn begin_prompt(fields: &mut Fields) -> Result<SelectableItem, Fault> {
+    let mut item = begin(Kind::Prompt, &fields.required_text("name")?, fields)?;
     item.args_schema = prompt_schema(fields.list("arguments")?)?;
     item.side_effects = false;
     settle_safety(&mut item, Safety::Undeclared);
-    finish(item, fields)
+    Ok(item)
 }
 
 /// The key of [`SelectableItem::metadata`] that holds the URI of a resource.
@@ -91,7 +96,7 @@ pub(in crate::catalog) fn settle_safety(item: &mut SelectableItem, declared: Saf
 }
 
 /// The arguments of a prompt as a JSON Schema, so that they are searched and checked like those of a tool.
-pub(in crate::catalog) fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Fault> {
+fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Fault> {
     if arguments.is_empty() {
         return Ok(None);
     }
@@ -107,7 +112,7 @@ pub(in crate::catalog) fn prompt_schema(arguments: Vec<Value>) -> Result<Option<
             required.push(Value::String(name.clone()));
         }
         if properties.insert(name.clone(), json!(property)).is_some() {
-            let fault = Fault::new(format!("`arguments`: two are called `{}`", super::shortened(&name)));
+            let fault = Fault::new(format!("`arguments`: two are named `{}`", super::shortened(&name)));
             return Err(fault.with_fix("rename one"));
         }
     }

@@ -27,7 +27,7 @@ pub(super) use self::assemble::Draft;
 use self::document::{Document, Entry, Form, Located};
 pub(super) use self::fields::Fields;
 pub use self::fields::describe;
-pub(super) use self::mcp::{begin, prompt_schema, settle_safety, tool};
+pub(super) use self::mcp::{begin, begin_prompt, settle_safety, tool};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 use crate::files::{Unread, read_at_most};
@@ -102,7 +102,7 @@ impl From<CatalogError> for LeftOut {
             }
             CatalogError::Definition { place, fault } => Self { place, reason: fault.to_string() },
             CatalogError::Collision { id, first, second } => {
-                Self { place: second, reason: format!("its id `{id}` is that of {first}") }
+                Self { place: second, reason: format!("its id `{id}` is already that of {first}") }
             }
             other => Self { place: String::new(), reason: other.to_string() },
         }
@@ -143,7 +143,7 @@ pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded,
     let items = assemble::assemble(drafts, &mut sieve)?;
     if items.is_empty() {
         if paths.is_empty() {
-            return Err(CatalogError::Empty("no file or folder was named".to_owned()));
+            return Err(CatalogError::Empty("no file or folder was given".to_owned()));
         }
         let names: Vec<String> = paths.iter().map(|path| path.as_ref().display().to_string()).collect();
         return Err(CatalogError::Empty(sieve.describe_nothing(&names.join(", "))));
@@ -322,7 +322,7 @@ impl Sieve {
 
     fn describe_nothing(&self, paths: &str) -> String {
         match self.left_out.first() {
-            None => format!("{paths}: no tool, resource or prompt is listed there"),
+            None => format!("{paths}: no tools, resources or prompts are listed"),
             Some(LeftOut { place, reason }) => {
                 format!("{paths}: {} left out, the first one {place}: {reason}", self.left_out.len())
             }
@@ -401,7 +401,7 @@ fn folder_members(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
         }
     }
     if members.is_empty() {
-        let fault = Fault::new("the folder holds no *.json, *.yaml or *.yml file and no SKILL.md");
+        let fault = Fault::new("the folder has no *.json, *.yaml or *.yml file and no SKILL.md");
         return Err(read_error(folder, fault));
     }
     members.sort_unstable();
@@ -432,7 +432,7 @@ fn read_file(
 ) -> Result<(), CatalogError> {
     let is_skill = extension_is(path, "md");
     let text = match is_skill {
-        true => read_text(path, MAX_SKILL_BYTES, "move what is long into files beside it")?,
+        true => read_text(path, MAX_SKILL_BYTES, "move the longest parts into files beside it")?,
         false => read_text(path, MAX_FILE_BYTES, "split it into one file per server")?,
     };
     let parse_error = |Located { place, fault }| CatalogError::Parse { path: path.to_owned(), place, fault };
@@ -453,7 +453,7 @@ fn read_file(
 fn read_text(path: &Path, limit: u64, fix: &str) -> Result<String, CatalogError> {
     let unreadable = |error: std::io::Error| read_error(path, Fault::new(error.to_string()));
     if path.is_dir() {
-        return Err(read_error(path, Fault::new("it is a folder").with_fix("replace it by a catalog file")));
+        return Err(read_error(path, Fault::new("it is a folder").with_fix("replace it with a catalog file")));
     }
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let too_large = || {
@@ -817,19 +817,19 @@ items:
         ];
         let messages: String = cases.iter().map(|(name, text)| refusal(name, text) + "\n").collect();
         insta::assert_snapshot!(messages, @r#"
-        a.json: top level: the file is empty; put the answer of a server to `tools/list` there, or leave it out with --lenient
+        a.json: top level: the file is empty; put a server's answer to `tools/list` in it, or leave it out with --lenient
         a.json: line 2, column 11: expected value; correct it, or leave it out with --lenient
         a.json: line 1, column 14: EOF while parsing a list; correct it, or leave it out with --lenient
-        a.json: top level: an array of tools or an object is expected; correct it, or leave it out with --lenient
+        a.json: top level: expected an array of tools or an object; correct it, or leave it out with --lenient
         a.json: line 1, column 2: expected ident; correct it, or leave it out with --lenient
-        the catalog is empty: a.json: no tool, resource or prompt is listed there
-        the catalog is empty: a.json: no tool, resource or prompt is listed there
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
-        a.json: tools["name"]: an object is expected, not a number; correct it, or leave it out with --lenient
+        the catalog is empty: a.json: no tools, resources or prompts are listed
+        the catalog is empty: a.json: no tools, resources or prompts are listed
+        a.json: top level: it has none of the keys `tools`, `resources`, `prompts` and `items`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
+        a.json: tools["name"]: expected an object, not a number; correct it, or leave it out with --lenient
         a.json: top level: a JSON-RPC error response: {"code": -32601, "message": "no such method"}; ask the server again, or leave it out with --lenient
         a.json: result: invalid length 0, expected an object with `tools`, `resources` or `prompts`; correct it, or leave it out with --lenient
-        a.json: tools[0]: an object is expected, not a number; correct it, or leave it out with --lenient
-        a.json: tools[0]: an object is expected, not an array; correct it, or leave it out with --lenient
+        a.json: tools[0]: expected an object, not a number; correct it, or leave it out with --lenient
+        a.json: tools[0]: expected an object, not an array; correct it, or leave it out with --lenient
         a.json: tools[1]: `name` must be a string, not a number; correct it, or leave it out with --lenient
         a.json: tools[0]: `name` is missing or empty; correct it, or leave it out with --lenient
         a.json: tools[0] `x`: `description` must be a string, not an array; correct it, or leave it out with --lenient
@@ -842,29 +842,29 @@ items:
         a.json: tools[0]: unexpected end of hex escape; correct it, or leave it out with --lenient
         a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
         a.json: tools[0] `d`: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
+        a.json: top level: it has none of the keys `tools`, `resources`, `prompts` and `items`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
         a.yaml: line 2, column 16: unclosed bracket '['; correct it, or leave it out with --lenient
-        a.yaml: tools[1]: an object is expected, not a number; correct it, or leave it out with --lenient
+        a.yaml: tools[1]: expected an object, not a number; correct it, or leave it out with --lenient
         a.yaml: top level: invalid type: integer `7`, expected a sequence; correct it, or leave it out with --lenient
         a.yaml: line 3, column 8: alias references unknown anchor; correct it, or leave it out with --lenient
         a.yaml: line 1, column 256: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
         a.yaml: line 1, column 257: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
-        a.json: top level: `schema` is 2; write the file in form 1, or leave it out with --lenient
+        a.json: top level: `schema` is 2; write the file with schema 1, or leave it out with --lenient
         a.json: top level: `schema` is missing; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
         a.json: tools[1] `x`: unknown `kind` `robot`; use tool, agent, skill, flow, resource, prompt or internal, or leave it out with --lenient
         a.yaml: tools[0] `x`: `cost_hint` must be a number of at least 0, not -1; correct it, or leave it out with --lenient
         a.yaml: line 2, column 3: the key `name` occurs twice; remove one, or leave it out with --lenient
         a.yaml: line 2, column 1: it holds more than one document; keep one per file, or leave it out with --lenient
-        a.yaml: line 6, column 30: its anchors and aliases expand to too much; write the values out, or leave it out with --lenient
-        a.yaml: line 1, column 25547: its anchors and aliases expand to too much; write the values out, or leave it out with --lenient
-        a.json: prompts[0] `p`: `arguments`: two are called `a`; rename one, or leave it out with --lenient
+        a.yaml: line 6, column 30: its anchors and aliases grow too large when expanded; write the values out, or leave it out with --lenient
+        a.yaml: line 1, column 25547: its anchors and aliases grow too large when expanded; write the values out, or leave it out with --lenient
+        a.json: prompts[0] `p`: `arguments`: two are named `a`; rename one, or leave it out with --lenient
         a.json: line 1, column 34: unknown field `extra`, expected `schema` or `items`; correct it, or leave it out with --lenient
         a.json: items[0] `x`: unknown field `descripton`, expected one of `id`, `kind`, `name`, `description`, `namespace`, `server`, `server_description`, `tags`, `args_schema`, `output_schema`, `examples`, `constraints`, `side_effects`, `safety`, `cost_hint`, `depends_on`, `provides`, `requires`, `metadata`; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `cost_hint` must be a finite number of at least 0, not -1; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `args_schema` must be an object; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `x` is not a tool id (namespace:name[@version][#hash8]): there is no `:` after a namespace; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `prompt::a:x@1` is not the id of a tool; correct it, or leave it out with --lenient
-        a.json: items[0] `x`: `namespace` is `b`, but that of its id is `a`; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `namespace` is `b`, but its id has `a`; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `a:x@1~2` is not the id of a tool; correct it, or leave it out with --lenient
         duplicate id `a:x@1`: a.json: items[0] `x` and a.json: items[1] `x`; remove one, or give its server another name
         "#);
@@ -891,11 +891,11 @@ items:
         ];
         insta::assert_snapshot!(messages.join("\n"), @r"
         /absent.json: No such file or directory (os error 2)
-        /empty: the folder holds no *.json, *.yaml or *.yml file and no SKILL.md
-        /outer/inner.json: it is a folder; replace it by a catalog file
-        the catalog is empty: /outer: 1 left out, the first one /outer/inner.json: it is a folder; replace it by a catalog file
+        /empty: the folder has no *.json, *.yaml or *.yml file and no SKILL.md
+        /outer/inner.json: it is a folder; replace it with a catalog file
+        the catalog is empty: /outer: 1 left out, the first one /outer/inner.json: it is a folder; replace it with a catalog file
         /large.json: the file is over the limit of 256 MiB; split it into one file per server
-        the catalog is empty: no file or folder was named
+        the catalog is empty: no file or folder was given
         ");
     }
 
@@ -923,7 +923,7 @@ items:
         a.json: tools[1] `long`: its description has 1048577 bytes, over the limit of 1048576; shorten it
         a.json: tools[2]: `name` must be a string, not a number
         b.json: line 1, column 2: EOF while parsing an object
-        a.json: tools[3] `good`: its id `a:good#24c5ebb9` is that of a.json: tools[0] `good`
+        a.json: tools[3] `good`: its id `a:good#24c5ebb9` is already that of a.json: tools[0] `good`
         ");
     }
 

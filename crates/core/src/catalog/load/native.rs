@@ -67,7 +67,7 @@ struct Item {
 
 pub(super) fn item(value: Value) -> Result<Draft, Fault> {
     if !value.is_object() {
-        return Err(Fault::new("an object is expected"));
+        return Err(Fault::new("expected an object"));
     }
     let wire: Item = serde_json::from_value(value).map_err(|error| Fault::new(error.to_string()))?;
     check(&wire)?;

@@ -110,7 +110,7 @@ impl Admission {
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Refused> {
         // Of two, others on the way may believe the other one.
         if let Some(name) = [HOST, ORIGIN].into_iter().find(|name| headers.get_all(name).iter().nth(1).is_some()) {
-            return Err(Refused::text(StatusCode::BAD_REQUEST, format!("the header `{name}` is there twice")));
+            return Err(Refused::text(StatusCode::BAD_REQUEST, format!("the header `{name}` appears twice")));
         }
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let Some(host) = host else {
@@ -148,7 +148,7 @@ impl Admission {
             let must_show = self.tls.as_ref().is_some_and(|tls| tls.authorities.is_some() && tls.is_required);
             return match must_show && current.is_none() {
                 true => {
-                    Err(Refused::text(StatusCode::UNAUTHORIZED, "the certificate is not taken any more; connect anew"))
+                    Err(Refused::text(StatusCode::UNAUTHORIZED, "the certificate is no longer accepted; reconnect"))
                 }
                 false => Ok(anyone.admitted()),
             };

@@ -169,7 +169,11 @@ impl<A: Api> Endpoint for Served<A> {
                 client.map(|_| whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()))
             }
             (None, "/openapi.json" | "/healthz" | "/metrics", _) => Ok(self.not_allowed("GET")),
-            _ => Err(Refused::text(StatusCode::NOT_FOUND, "nothing is here; `/openapi.json` says what there is")),
+            _ => Err(Refused::text(
+                StatusCode::NOT_FOUND,
+                "there is nothing here; `/openapi.json` lists what there \
+                                                           is",
+            )),
         };
         let response = response.unwrap_or_else(|refused| self.refused(refused));
         if let Some(path) = known {
@@ -222,7 +226,7 @@ impl<A: Api> Served<A> {
         check_content_type(&head.headers)?;
         let _place = self.requests.enter(client.name.clone()).ok_or_else(|| {
             let most = self.requests.most();
-            let reason = format!("{most} of your requests are being served; wait for one");
+            let reason = format!("{most} of your requests are being served; wait for one to finish");
             Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
         })?;
         let body: Bytes = read(body, &self.doors.now().config).await?;
@@ -240,7 +244,7 @@ impl<A: Api> Served<A> {
     }
 
     fn not_allowed(&self, allowed: &'static str) -> Response<Reply> {
-        let message = format!("the method here is {allowed}");
+        let message = format!("the method is not allowed here; use {allowed}");
         let mut response = whole(StatusCode::METHOD_NOT_ALLOWED, JSON, self.api.refusal(&message));
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         response

@@ -51,8 +51,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// What is said of a call that cannot be answered.
 const APPROVED_BEFORE: &str = "it was approved before";
 const DECLINED_BEFORE: &str = "it was declined before";
-const GONE: &str = "it does not wait any more: its client answered or went away, or the time was up";
-const UNKNOWN: &str = "no call has waited under that number";
+const GONE: &str = "it is no longer waiting: its client answered or disconnected, or the time ran out";
+const UNKNOWN: &str = "no call with that number has been waiting";
 
 /// Messages that wait for a page, at most; what comes meanwhile is skipped.
 const QUEUE: usize = 16;
@@ -80,10 +80,10 @@ pub struct ConsoleConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
     /// Other machines could reach it.
-    #[error("`{0}` can be reached from other machines; use 127.0.0.1, or say `--console-remote` if that is meant")]
+    #[error("`{0}` can be reached from other machines; use 127.0.0.1, or pass `--console-remote` if that is intended")]
     Exposed(SocketAddr),
     /// There is no token.
-    #[error("the system gives no randomness for a token")]
+    #[error("the system provides no randomness for a token")]
     NoToken,
     /// The address cannot be listened at.
     #[error(transparent)]
@@ -250,7 +250,7 @@ impl Shared {
             (path, method) => {
                 let id = path.strip_prefix("/api/approvals/").and_then(|id| id.parse::<u64>().ok());
                 let Some(id) = id else {
-                    return Err(Refused::text(StatusCode::NOT_FOUND, "nothing is here; the page is /"));
+                    return Err(Refused::text(StatusCode::NOT_FOUND, "there is nothing here; the page is /"));
                 };
                 if *method != Method::POST {
                     return Ok(not_allowed("POST"));

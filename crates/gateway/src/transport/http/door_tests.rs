@@ -165,7 +165,7 @@ fn files_that_cannot_be_used_are_named() {
                 "{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/authority.pem, client_crl: {DATA}/server.pem}}"
             ),
             "http.tls.client_crl: ",
-            "no list of revoked certificates",
+            "no certificate revocation list",
         ),
         (format!("{{cert: {DATA}/none.pem, key: {DATA}/server.key}}"), "http.tls.cert: ", "none.pem"),
         (
@@ -176,9 +176,9 @@ fn files_that_cannot_be_used_are_named() {
         (
             format!("{{cert: {DATA}/server.pem, key: {DATA}/server.pem}}"),
             "http.tls.key: ",
-            "no private key in PEM form",
+            "not a private key in PEM form",
         ),
-        (format!("{{cert: {DATA}/server.pem, key: {DATA}/client.key}}"), "http.tls.key: ", "does not go with"),
+        (format!("{{cert: {DATA}/server.pem, key: {DATA}/client.key}}"), "http.tls.key: ", "does not match"),
         (
             format!("{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/make}}"),
             "http.tls.client_ca: ",

@@ -28,7 +28,7 @@ pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Op
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some(value), None) => {
-            value.to_str().map(Some).map_err(|_| mismatch(format!("the header `{name}` holds more than ASCII text")))
+            value.to_str().map(Some).map_err(|_| mismatch(format!("the header `{name}` contains non-ASCII text")))
         }
         (Some(_), Some(_)) => Err(mismatch(format!("the header `{name}` appears more than once"))),
     }
@@ -72,7 +72,9 @@ pub(super) fn check_params(headers: &HeaderMap, wanted: &[ParamHeader], params: 
             Some(argument) => compare(headers, header, &argument)?,
             None if headers.contains_key(header) => {
                 let path = wanted.path.join(".");
-                return Err(mismatch(format!("the header `{header}` is present and the argument `{path}` is missing")));
+                return Err(mismatch(format!(
+                    "the header `{header}` is present, but the argument `{path}` is missing"
+                )));
             }
             None => {}
         }
@@ -87,7 +89,7 @@ fn compare(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), Rpc
     let said = decoded(written).ok_or_else(|| mismatch(format!("the header `{name}` is not base64: `{written}`")))?;
     match said == body {
         true => Ok(()),
-        false => Err(mismatch(format!("the header `{name}` says `{said}` and the body `{body}`"))),
+        false => Err(mismatch(format!("the header `{name}` says `{said}`, but the body says `{body}`"))),
     }
 }
 

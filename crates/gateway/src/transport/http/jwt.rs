@@ -30,15 +30,15 @@ pub(super) enum BadToken {
     Long,
     #[error("the token is not a JSON Web Token")]
     Form,
-    #[error("the token is signed in a way that is not taken here")]
+    #[error("the token is signed in a way that is not accepted here")]
     Algorithm,
-    #[error("the token needs an extension that is not known here")]
+    #[error("the token needs an extension that is not supported here")]
     Critical,
     #[error("the token is signed with a key that its issuer does not publish")]
     UnknownKey,
     #[error("the signature of the token is wrong")]
     Signature,
-    #[error("the token is of another issuer")]
+    #[error("the token is from another issuer")]
     Issuer,
     #[error("the token is for another audience")]
     Audience,
@@ -138,14 +138,14 @@ impl KeySet {
     /// What it is instead.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let written: WrittenKeys =
-            serde_json::from_slice(text).map_err(|error| format!("no set of keys in JSON: {error}"))?;
+            serde_json::from_slice(text).map_err(|error| format!("not a key set in JSON: {error}"))?;
         if written.keys.len() > MOST_KEYS {
-            return Err(format!("{} keys, and {MOST_KEYS} are taken at most", written.keys.len()));
+            return Err(format!("{} keys; at most {MOST_KEYS} are accepted", written.keys.len()));
         }
         let keys = written.keys.into_iter();
         let keys: Vec<Key> = keys.filter_map(|key| serde_json::from_value::<WrittenKey>(key).ok()?.key()).collect();
         match keys.is_empty() {
-            true => Err("no key that signatures can be checked with".to_owned()),
+            true => Err("no key that can check signatures".to_owned()),
             false => Ok(Self(keys)),
         }
     }

@@ -133,25 +133,26 @@ impl Keys {
             format!("{origin}/.well-known/oauth-authorization-server{path}"),
             format!("{issuer}/.well-known/openid-configuration"),
         ];
-        let mut reasons = Vec::new();
-        for place in places {
-            let text = match self.get(&place).await {
-                Ok(text) => text,
-                Err(error) => {
-                    reasons.push(error);
-                    continue;
-                }
-            };
+        let keys = async |place: &str| {
+            let text = self.get(place).await?;
             let metadata: Metadata =
-                serde_json::from_slice(&text).map_err(|error| format!("{place}: no metadata: {error}"))?;
+                serde_json::from_slice(&text).map_err(|error| format!("{place}: not usable metadata: {error}"))?;
             if metadata.issuer != self.issuer {
-                return Err(format!("{place}: it is about another issuer than `{}`", self.issuer));
+                return Err(format!("{place}: it is about an issuer other than `{}`", self.issuer));
             }
             // In clear only where the issuer itself may be asked so.
             if !metadata.jwks_uri.starts_with("https://") && self.issuer.starts_with("https://") {
                 return Err(format!("{place}: `jwks_uri` does not begin with `https://`"));
             }
-            return Ok(metadata.jwks_uri);
+            Ok(metadata.jwks_uri)
+        };
+        let mut reasons = Vec::new();
+        for place in places {
+            match keys(&place).await {
+                Ok(found) => return Ok(found),
+                // Some servers answer every path with a page.
+                Err(reason) => reasons.push(reason),
+            }
         }
         Err(reasons.join("; "))
     }

@@ -93,7 +93,7 @@ pub enum HttpError {
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened at.
-    #[error("cannot listen at `{listen}`: {reason}")]
+    #[error("cannot listen on `{listen}`: {reason}")]
     Listen {
         /// The address in the configuration.
         listen: SocketAddr,
@@ -232,7 +232,7 @@ impl Listener {
                     None => converse(served, None, stream, watcher).await,
                     Some(tls) => match handshake(tls, stream).await {
                         Ok((stream, certificate)) => converse(served, certificate, stream, watcher).await,
-                        Err(error) => tracing::debug!(%error, %address, "a client did not come to speak TLS"),
+                        Err(error) => tracing::debug!(%error, %address, "a client did not complete the TLS handshake"),
                     },
                 }
                 drop((place, neighbour));
@@ -246,7 +246,7 @@ impl Listener {
         }
         // Work on a thread of its own cannot be broken off: what is left of it is not waited for.
         if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
-            tracing::warn!("work that did not end is left behind");
+            tracing::warn!("work that did not finish in time is abandoned");
         }
     }
 }

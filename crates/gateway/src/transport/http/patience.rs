@@ -34,7 +34,7 @@ impl<S> Patient<S> {
         }
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.bound)));
         ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client is not reading")))
     }
 }
 

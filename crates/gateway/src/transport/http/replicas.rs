@@ -102,8 +102,8 @@ pub(super) async fn look_up(
 /// The record is not one of ours.
 pub(super) fn restore(session: &Session, record: &str) -> Result<(), RpcError> {
     let record: Record = serde_json::from_str(record).map_err(|error| {
-        tracing::error!(%error, "what the shared state has for a session is not ours");
-        RpcError::new(INTERNAL_ERROR, "the session cannot be read; `initialize` gives another")
+        tracing::error!(%error, "the shared state has an unknown record for a session");
+        RpcError::new(INTERNAL_ERROR, "the session cannot be read; start another with `initialize`")
     })?;
     if session.client().version != record.version {
         session.set_client(ClientInfo { version: record.version, capabilities: record.capabilities, log: None });
@@ -153,7 +153,7 @@ pub(super) fn prepare(state: &Arc<dyn State>, session: &Session) -> Result<(), R
     }
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| {
-        RpcError::new(INTERNAL_ERROR, format!("no session, since the system gives no randomness: {error}"))
+        RpcError::new(INTERNAL_ERROR, format!("no session, since the system provides no randomness: {error}"))
     })?;
     // Numbers that every client of JSON can hold, with room to count on.
     session.join(u64::from_le_bytes(random) >> 12, Arc::new(Shelf(Arc::clone(state))));

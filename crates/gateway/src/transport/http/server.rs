@@ -165,9 +165,12 @@ impl Endpoint for Shared {
 
     fn sweep(self: &Arc<Self>) {
         self.sessions.sweep();
+        if self.live.now().state().sessions().is_none() {
+            return;
+        }
         // What is in use here must not expire elsewhere.
         let (shared, visits) = (Arc::clone(self), self.sessions.in_use());
-        if shared.live.now().state().sessions().is_none() || visits.is_empty() {
+        if visits.is_empty() {
             return;
         }
         // One pass at a time, however long the server of the state takes.
@@ -214,7 +217,7 @@ async fn dispatch(
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
         ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
-        _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("nothing is here; the endpoint is {ENDPOINT}"))),
+        _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("there is nothing here; the endpoint is {ENDPOINT}"))),
     }
 }
 
@@ -302,18 +305,26 @@ struct Taken {
 fn take_place(shared: &Shared, client: &Identity, body: &Incoming, longest: usize) -> Result<Taken, Refused> {
     let most = shared.requests.most();
     let request = shared.requests.enter(client.name.clone()).ok_or_else(|| {
-        Refused::text(StatusCode::TOO_MANY_REQUESTS, format!("{most} of your requests are being served; wait for one"))
+        Refused::text(
+            StatusCode::TOO_MANY_REQUESTS,
+            format!(
+                "{most} of your requests are being served; wait for one \
+                                                              to finish"
+            ),
+        )
     })?;
     let said = body.size_hint().upper().and_then(|said| usize::try_from(said).ok());
     let count = said.unwrap_or(longest).min(longest);
     let bytes = shared.bytes.enter_with(client.name.clone(), count).ok_or_else(|| {
         let most = shared.bytes.most();
-        let reason =
-            format!("with this one your requests that are being served have more than {most} bytes; wait for one");
+        let reason = format!(
+            "with this one, your requests that are being served have more than {most} bytes; wait for one to \
+                     finish"
+        );
         Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
     })?;
     let all_bytes = shared.all_bytes.enter_with((), count).ok_or_else(|| {
-        let reason = "the requests that are being served have as many bytes as they may; try again later";
+        let reason = "the requests that are being served already have as many bytes as they may; try again later";
         Refused::text(StatusCode::SERVICE_UNAVAILABLE, reason)
     })?;
     Ok(Taken { _request: request, bytes, all_bytes })
@@ -505,7 +516,7 @@ async fn take_up(shared: &Shared, visited: Visit, from: Position) -> Result<Resp
     let state = Arc::clone(shared.live.now().state());
     let elsewhere = replicas::is_elsewhere(&state, &visited, from.stream).await;
     if !elsewhere.map_err(|error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error))? {
-        let reason = "what follows this event is not kept any more; ask again";
+        let reason = "what follows this event is no longer kept; send the request again";
         return Err(Refused::text(StatusCode::GONE, reason));
     }
     let stream = visited.streams().begin(from);
@@ -568,15 +579,15 @@ async fn visit(shared: &Shared, client: &Arc<Identity>, headers: &HeaderMap) -> 
     let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let id = single(headers, &SESSION_ID).map_err(bad)?;
     let missing =
-        || bad(RpcError::new(INVALID_REQUEST, "the header `Mcp-Session-Id` is missing; `initialize` gives it"));
+        || bad(RpcError::new(INVALID_REQUEST, "the header `Mcp-Session-Id` is missing; get it with `initialize`"));
     let visit = find(shared, client, id.ok_or_else(missing)?).await?.ok_or_else(|| {
         let error =
-            RpcError::new(SESSION_NOT_FOUND, "the session is not known here any more; `initialize` gives another");
+            RpcError::new(SESSION_NOT_FOUND, "the session is no longer known here; start another with `initialize`");
         Refused::rpc(StatusCode::NOT_FOUND, None, error)
     })?;
     match single(headers, &PROTOCOL_VERSION).map_err(bad)? {
         Some(version) if !LEGACY_VERSIONS.contains(&version) => {
-            let reason = format!("protocol version `{version}` is not spoken here in a session");
+            let reason = format!("protocol version `{version}` is not supported here in a session");
             Err(bad(RpcError::new(INVALID_REQUEST, reason)))
         }
         _ => Ok(visit),

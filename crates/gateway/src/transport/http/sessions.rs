@@ -17,13 +17,13 @@ use contextweaver_core::text::hex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoSession {
     /// The caller uses all that it may have.
-    #[error("you have {0} sessions in use, and no more are permitted; end one with DELETE")]
+    #[error("you have {0} sessions in use, which is the limit; end one with DELETE")]
     OwnInUse(usize),
     /// There are as many as there may be.
     #[error("too many sessions are in use; try again later")]
     Full,
     /// There can be no id that nobody guesses.
-    #[error("no session, since the system gives no randomness")]
+    #[error("no session, since the system provides no randomness")]
     NoRandomness,
 }
 

@@ -644,7 +644,7 @@ mod tests {
         }
         insta::assert_snapshot!(said, @r"
         FOLDER/notes.txt: file is not a database; name a database file of SQLite; one with a write-ahead log needs a folder that may be written
-        FOLDER/none.sqlite: No such file or directory (os error 2); name what is there and may be read by the user of the gateway
+        FOLDER/none.sqlite: No such file or directory (os error 2); name something that exists and that the gateway's user may read
         FOLDER is not a file; name a database file of SQLite
         ");
     }

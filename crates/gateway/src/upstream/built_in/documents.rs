@@ -359,7 +359,14 @@ mod tests {
         let path = folder.path().to_owned();
         drop(folder);
         let gone = documents.search(json!({"query": "x"}).as_object().unwrap(), &ever()).unwrap_err();
-        assert!(gone.starts_with(&path.display().to_string()) && gone.contains("; name what is there"), "{gone}");
+        assert!(
+            gone.starts_with(&path.display().to_string())
+                && gone.contains(
+                    "; name something that \
+                                                                                exists"
+                ),
+            "{gone}"
+        );
         assert!(server(&path).is_err());
     }
 

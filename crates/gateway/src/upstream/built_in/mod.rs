@@ -51,7 +51,7 @@ impl BuiltInError {
     /// What to do about it.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } => "name what is there and may be read by the user of the gateway",
+            Self::Unreadable { .. } => "name something that exists and that the gateway's user may read",
             Self::NoFolder(_) => "name the folder that the documents are in",
             Self::NoFile(_) => "name a database file of SQLite",
             Self::NoDatabase { .. } => {

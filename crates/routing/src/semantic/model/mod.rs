@@ -134,7 +134,7 @@ impl Model {
 
 /// The text that an encoder reads of a tool: the words of its name, and its description, as a sentence each.
 #[must_use]
-pub fn tool_text(item: &SelectableItem) -> String {
+fn tool_text(item: &SelectableItem) -> String {
     let mut text = String::new();
     for_each_word(&item.name, |word| {
         text.push_str(word);

@@ -35,7 +35,7 @@ const RULES: [Row; 11] = [
     (
         "same",
         "the same request gets the same text",
-        "draw nothing at random, keep nothing of earlier requests, and iterate over no set",
+        "use no randomness, keep nothing from earlier requests, and do not iterate over sets",
     ),
     SILENT,
     ENDS,
@@ -86,7 +86,7 @@ pub fn check(engine: &ProcessEngine) -> Result<Conformance, ProcessError> {
         match (said, again) {
             (Some(before), Some(after)) if before == after => talk.sheet.ok("same"),
             (Some(_), Some(_)) => {
-                talk.sheet.wrong("same", vec![format!("{rule} gave another text the second time")], None);
+                talk.sheet.wrong("same", vec![format!("{rule} gave a different text the second time")], None);
             }
             _ => {}
         }

@@ -22,12 +22,17 @@ const RULES: [Row; 10] = [
     (
         "required",
         "the tool needs no other argument",
-        "name the tool or the argument that takes the query alone: nobody fills the others",
+        "name a tool that needs only the query, or another argument for it: nothing fills in the others",
     ),
     ("search", "a search succeeds", "call the tool by hand with this query, and read what it says"),
     ("pointer", "the pointer finds texts in the result", "name one of these with --mcp-ids"),
-    ("names", "the texts name tools of the servers behind it", "let --mcp-ids lead to what has the names of tools"),
-    ("same", "the same query gets the same tools", "draw nothing at random, and break ties by something of the tool"),
+    (
+        "names",
+        "the texts name tools of the servers behind it",
+        "point --mcp-ids at texts that contain the names of \
+                                                                tools",
+    ),
+    ("same", "the same query gets the same tools", "use no randomness, and break ties by a property of the tool"),
     ENDS,
 ];
 
@@ -94,7 +99,7 @@ fn takes_queries(gateway: &mut Gateway, tool: &SearchTool, engine: &ProcessEngin
     let others: Vec<String> = others.map(str::to_owned).collect();
     match others.is_empty() {
         true => sheet.ok("required"),
-        false => sheet.wrong("required", vec![format!("it needs also: {}", listed(others.into_iter()))], None),
+        false => sheet.wrong("required", vec![format!("it also needs: {}", listed(others.into_iter()))], None),
     }
     true
 }

@@ -34,7 +34,7 @@ const RULES: [Row; 17] = [
     ("k", "at most k tools", "cut the list after the first k; k differs from query to query"),
     (
         "scores",
-        "scores are as many as tools, and do not rise",
+        "there are as many scores as tools, and scores do not rise",
         "sort by score, best first, and cut `scores` where `tools` is cut; or leave `scores` out",
     ),
     (
@@ -56,7 +56,7 @@ const RULES: [Row; 17] = [
     (
         "same",
         "the same query gets the same answer",
-        "draw nothing at random, break ties by something of the tool, and iterate over no set",
+        "use no randomness, break ties by a property of the tool, and do not iterate over sets",
     ),
     (
         "order",
@@ -158,7 +158,7 @@ impl<'a> Router<'a> {
         let reply: Reply = match serde_json::from_value(Value::clone(&answer)) {
             Ok(reply) => reply,
             Err(error) => {
-                self.talk.wrong("list", &format!("a member has another form: {error}"), &exchange);
+                self.talk.wrong("list", &format!("a member has the wrong form: {error}"), &exchange);
                 return None;
             }
         };
@@ -183,7 +183,7 @@ impl<'a> Router<'a> {
         }
         for (rule, is_there) in [("scores", has_scores), ("us", has_us)] {
             if !is_there {
-                self.talk.sheet.note_untried(rule, "it gives none, and need not");
+                self.talk.sheet.note_untried(rule, "it gives none, which is allowed");
             }
         }
         let said = json!([answer.get("tools"), answer.get("scores")]);

@@ -98,8 +98,8 @@ const SILENT: Row =
 /// It ends by itself, whatever its door.
 const ENDS: Row = (
     "ends",
-    "it ends with 0 at the end of its input",
-    "leave the loop at the end of the input, and end what was started",
+    "it exits with 0 at the end of its input",
+    "leave the loop at the end of the input, and stop everything that was started",
 );
 
 /// The rules of a door, being tried.

@@ -129,7 +129,7 @@ impl<'a> Talk<'a> {
             }
             result = Ok(());
         }
-        self.sheet.wrong(rule, vec![format!("{NOISE} lines, and none is a JSON object")], Some(&exchange));
+        self.sheet.wrong(rule, vec![format!("{NOISE} lines, none of which is a JSON object")], Some(&exchange));
         self.program = None;
         None
     }

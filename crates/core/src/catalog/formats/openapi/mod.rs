@@ -182,7 +182,7 @@ impl<'d> Operation<'_, 'd> {
                 let text = |key: &str| parameter.get(key).and_then(Value::as_str);
                 let place = text("in").and_then(|place| PLACES.into_iter().find(|known| *known == place));
                 let (Some(name), Some(place)) = (text("name"), place) else {
-                    let problem = format!("a parameter has no `name`, or none of {} as its `in`", PLACES.join(", "));
+                    let problem = format!("a parameter has no `name`, or its `in` is not one of {}", PLACES.join(", "));
                     return Err(Fault::new(problem));
                 };
                 let ignored = ["accept", "content-type", "authorization"];

@@ -37,7 +37,8 @@ impl<'d> References<'d> {
     /// Takes a cost off what is left for the document.
     pub(super) fn pay(&mut self, cost: usize) -> Result<(), Fault> {
         self.left = self.left.checked_sub(cost).ok_or_else(|| {
-            Fault::new("the operations of the document expand to too much").with_fix("split it into several documents")
+            Fault::new("the operations of the document grow too large when expanded")
+                .with_fix("split it into several documents")
         })?;
         Ok(())
     }
@@ -48,17 +49,17 @@ impl<'d> References<'d> {
             self.pay(16)?;
             let Some(members) = value.as_object() else {
                 let found = crate::catalog::describe(value);
-                return Err(Fault::new(format!("an object is expected, not {found}")));
+                return Err(Fault::new(format!("expected an object, not {found}")));
             };
             let Some(reference) = members.get("$ref").and_then(Value::as_str) else { return Ok(members) };
             self.pay(reference.len())?;
             value = self.target(reference).ok_or_else(|| {
                 let reference = crate::catalog::load::shortened(reference);
-                let problem = format!("`{reference}` leads to nothing in the document");
+                let problem = format!("`{reference}` points to nothing in the document");
                 Fault::new(problem).with_fix("bundle the document into one file")
             })?;
         }
-        Err(Fault::new("its references lead to ever more references"))
+        Err(Fault::new("its references keep leading to further references"))
     }
 
     /// What a reference leads to within the document.
@@ -129,7 +130,7 @@ impl<'r, 'd> Expansion<'r, 'd> {
         self.left = self
             .left
             .checked_sub(cost)
-            .ok_or_else(|| Fault::new("its schema expands to too much").with_fix("make it smaller"))?;
+            .ok_or_else(|| Fault::new("its schema grows too large when expanded").with_fix("make it smaller"))?;
         if !self.open.is_empty() {
             self.in_place = self.in_place.saturating_sub(cost);
         }

@@ -52,7 +52,7 @@
   function showServers() {
     draw('servers-rows', state.servers, (servers) => servers.map((server) => {
       const kind = server.fault ? 'bad' : server.circuit === 'closed' ? 'good' : 'warn';
-      const health = server.fault || (server.circuit === 'closed' ? 'well' : `circuit breaker ${server.circuit}`);
+      const health = server.fault || (server.circuit === 'closed' ? 'healthy' : `circuit breaker ${server.circuit}`);
       return row([[server.name], [withRemedy(health, kind, server.remedy)], [number(server.tools), 'n'],
         [number(server.resources), 'n'], [number(server.prompts), 'n'], [server.version || '–']], 0);
     }));
@@ -70,7 +70,7 @@
   }
 
   function showSavings() {
-    set('savings-line', state.savings || 'Nothing was called yet, or the mode is not gateway: only there tokens are counted.');
+    set('savings-line', state.savings || 'Nothing has been called yet, or the mode is not gateway, the only one that counts tokens.');
     const points = state.history;
     const most = Math.max(1, ...points.map((point) => Math.max(point[1], point[2])));
     const line = (which) => points.map((point, at) => {
@@ -148,7 +148,7 @@
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ approve }),
     }).catch(() => null);
-    const said = response && response.ok ? (approve ? 'Approved' : 'Declined') : 'It does not wait any more';
+    const said = response && response.ok ? (approve ? 'Approved' : 'Declined') : 'It is no longer waiting';
     set('answered', `${said}: ${one.item}`);
   }
 
@@ -212,7 +212,7 @@
 
   function login(refused) {
     $('login').hidden = false;
-    set('refused', refused ? 'This token is not the one of this gateway.' : '');
+    set('refused', refused ? 'This is not the token of this gateway.' : '');
     set('connection', 'not connected');
     $('token').focus();
   }
