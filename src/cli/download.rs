@@ -28,7 +28,7 @@ const PYPI: &str = "https://pypi.org/simple";
 /// A file could not be downloaded. Addresses are shown without names and passwords.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DownloadError {
-    /// An address is none.
+    /// An address is malformed.
     #[error("`{0}` is not a web address")]
     Address(String),
     /// A server was not reached, or did not give what it was asked for.

@@ -39,8 +39,8 @@ pub(super) struct Args {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write a session for the next agent to continue from, with the contents that are named; an SQLite store if it ends
-    /// in `.sqlite` or `.db`
+    /// Write a session for the next agent to continue from, with the contents that are named; an SQLite store if it
+    /// ends in `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Output format

@@ -26,7 +26,7 @@ impl PriceArgs {
 /// The price, where it is one.
 ///
 /// # Errors
-/// It is none, with what to write instead.
+/// It is not a price, with what to write instead.
 pub(super) fn checked(price: Price) -> Result<Price> {
     match price.problem() {
         None => Ok(price),

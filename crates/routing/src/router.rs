@@ -114,7 +114,7 @@ pub struct Route {
     /// How likely it is that one of the first five tools fits, in [0, 1]; 1 for an exact name. Assumes that queries
     /// with and without a fitting tool are equally likely.
     pub confidence: f64,
-    /// Whether the confidence is below [`RoutingConfig::abstain_below`], and the first tool is none that feedback knows.
+    /// Whether the confidence is below [`RoutingConfig::abstain_below`], and feedback does not know the first tool.
     /// The choices are then only the nearest tools.
     pub no_tool_fits: bool,
     /// Set when the first tools, pins aside, are too close to call.

@@ -54,7 +54,7 @@ pub(super) fn program() -> PathBuf {
 /// The configuration at `path` with the values that the gateways of it in `files` are started with.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// It cannot be read, or is not a configuration.
 pub(super) fn present(path: &Path, files: &[ClientFile]) -> Result<Present> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut values = BTreeMap::new();

@@ -17,8 +17,8 @@ use crate::cli::{Format, Outcome, counted, print_json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It is ready when it serves at least one tool, resource or prompt. Exit codes: 0 if it is, 1 if it is not, 2 if it cannot
-be reached. With the token, or if none is set, the state of each server is shown too. With --watch it follows what happens
-until Ctrl-C.
+be reached. With the token, or if none is set, the state of each server is shown too. With --watch it follows what
+happens until Ctrl-C.
 
 Examples:
   contextweaver mcp health

@@ -22,8 +22,8 @@ use contextweaver_gateway::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without a file, it looks for those of all known clients, in this folder and in your home directory: --show-client lists
-their names. Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a backup
-beside it and shows what changes. Values of variables and headers that may be secrets become references to the
+their names. Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a
+backup beside it and shows what changes. Values of variables and headers that may be secrets become references to the
 environment; --apply moves them into the gateway's entry in the client's file. Only --show-client prints them. With
 --apply, an existing configuration is added to; --restore keeps what was changed in the client's file since.
 

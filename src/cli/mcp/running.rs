@@ -31,7 +31,7 @@ pub(super) struct Answer {
 /// answer whatever its status.
 ///
 /// # Errors
-/// The address is none, the gateway is not reached within `patience`, its answer is not text or longer than 4 MiB, or the file
+/// The address is malformed, the gateway is not reached within `patience`, its answer is not text or longer than 4 MiB, or the file
 /// has no token.
 pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
     ask(url, path, None, token_file, patience).await

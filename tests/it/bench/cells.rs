@@ -126,7 +126,7 @@ fn the_filter_computes_what_a_run_computes() {
         assert!(found["error"].as_str().unwrap().contains(words), "{found}");
     };
     said(1, "not a cell");
-    said(3, "of other version than here: `0.0.1+0`");
+    said(3, "version mismatch: `0.0.1+0`");
     said(4, "no such cell can be computed here");
     said(5, "not a cell");
     assert_eq!(told.len(), 4);

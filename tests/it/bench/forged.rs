@@ -614,7 +614,7 @@ fn the_headline_cannot_be_raised(stand: &Stand) {
     let verdict = stand.verdict().unwrap();
     let wrong = wrong(&verdict, "meaning");
     assert!(!verdict.same && is_named(&verdict, "meaning", "elsewhere"));
-    assert!(wrong.contains("is not the difference") && wrong.contains("`default` has another figure"), "{wrong}");
+    assert!(wrong.contains("is not the difference") && wrong.contains("`default` has a different figure"), "{wrong}");
     stand.forge(&original);
     assert!(stand.verdict().unwrap().same);
 }

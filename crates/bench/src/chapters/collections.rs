@@ -159,12 +159,12 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
             self.0.check(&record.case, facts, &ranked, &mut broken);
             let inputs = ranked.inputs(DEFAULT, &record.case);
             let is_same = inputs.is_none_or(|inputs| *inputs == record.provenance.inputs_sha256);
-            broken.unless(is_same, format!("it is of other inputs than `{DEFAULT}` there"));
+            broken.unless(is_same, format!("it has different inputs than `{DEFAULT}` there"));
             wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
             if ranked.facts(DEFAULT, case).is_some() {
-                let reason = format!("`{DEFAULT}` was measured there, and this failed: {message}");
+                let reason = format!("`{DEFAULT}` was measured there, but this failed: {message}");
                 wrong.push(Wrong { results: results.name.clone(), case: case.to_owned(), reason });
             }
         }

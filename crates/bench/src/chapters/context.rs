@@ -287,9 +287,9 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
     page.heading("Context");
     page.block(
         "What the context engine makes of event logs: a prompt within its budget, large results behind a firewall. The \
-         scenarios of the project are part of the repository; those called `recorded` (real sessions) and `peer` (logs of \
-         the Python project) are not, and where they are absent their rows are kept from an earlier run and marked. Tokens \
-         are exact counts.",
+         scenarios of the project are part of the repository; those called `recorded` (real sessions) and `peer` (logs \
+         of the Python project) are not; where they are absent, their rows are kept from an earlier run and marked. \
+         Tokens are exact counts.",
     );
     page.figure(tokens_figure(context));
     tokens_section(page, context);
@@ -328,16 +328,16 @@ fn tokens_section(page: &mut Document, context: &ContextResults) {
         ));
     }
     page.table(
-        "The history is what the conversation carries as text: all events one below the other, calls with the names of \
-         their functions, links and descriptions of pictures as JSON, without a word about who speaks. The definitions of a \
-         catalog are added only where all calls of the conversation are of that catalog. A prompt stands under headings \
-         only where it is still not longer than the history.",
+        "The history is the conversation as text: all events one after another, calls with the names of their \
+         functions, links and descriptions of pictures as JSON, without saying who speaks. The definitions of a \
+         catalog are added only where all calls of the conversation are to that catalog. A prompt gets headings only \
+         where it is still no longer than the history with them.",
         &tokens(context),
     );
     if let Some(savings) = Savings::of(context) {
         page.block(&format!(
             "Together the conversations have {} tokens and the prompts {}. That sum says little: the three longest \
-             conversations are {} of it.",
+             conversations make up {} of it.",
             count(savings.carried),
             count(savings.prompts),
             percent(savings.longest),
@@ -348,16 +348,17 @@ fn tokens_section(page: &mut Document, context: &ContextResults) {
 fn others_section(page: &mut Document, context: &ContextResults, others: &Others) {
     page.subheading("Beside other engines");
     page.block(&format!(
-        "Context engines of others get the same conversations with the same query and budget, by the door of \
-         [engines](../docs/engines.md), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
-         all` (†); `bench check` computes them nowhere. Tokens are counted and facts looked for by the harness. Ours may \
-         also give a fact through a view, which is not counted here. Some know no budget, and none but the Python package \
-         knows hidden events or phases: [what each was given](../docs/engines.md).",
+        "Third-party context engines get the same conversations with the same query and budget, through the interface \
+         for [engines](../docs/engines.md), and return a prompt as text. Recorded {} by `contextweaver bench run \
+         --engines all` (†); `bench check` never computes them. The harness counts the tokens and looks for the facts. \
+         Our engine can also give a fact through a view, which is not counted here. Some have no notion of a budget, \
+         and only the Python package knows hidden events or phases: [what each was given](../docs/engines.md).",
         others.days()
     ));
     page.table(
-        "Over the scenarios for which an engine gave a prompt: tokens of all prompts, the median share that they save of \
-         their conversation, prompts over their budget, facts that they state, and texts that they show and must not.",
+        "Over the scenarios for which an engine gave a prompt: tokens of all prompts, the median share that they save \
+         of their conversation, prompts over their budget, facts that they state, and texts that they show but must \
+         not.",
         &others.prompts(context),
     );
     page.table("Versions.", &others.versions());
@@ -367,9 +368,9 @@ fn prompt_section(page: &mut Document, context: &ContextResults) {
     page.subheading("What is in the prompt");
     page.figure(budget_figure(context));
     page.table(
-        "Events shown, left out and shortened; required items and planted facts that the prompt holds, those that one view \
-         reaches, and those that are lost; the share of a prompt that begins the next one when the conversation goes on, which is none \
-         where the conversation gets its headings in between.",
+        "Events shown, left out and shortened; required items and planted facts that the prompt contains, those that \
+         one view reaches, and those that are lost; the share of a prompt with which the next one begins when the \
+         conversation continues, which is zero where the conversation gets its headings in between.",
         &kept(context),
     );
 }
@@ -387,14 +388,14 @@ fn fidelity_section(page: &mut Document, sums: &Sums, mark: &str) {
     page.heading("Fidelity of summaries");
     page.figure(fidelity::figure(&sums.probes, mark));
     page.block(
-        "Questions with known answers are asked about every result over the threshold. There are two sets. **Probes** are \
-         derived by a program; one survives where a text states label and answer together. The core holds shape, ends, \
-         statistics, sums, leaves and errors; an outline names files, definitions or headings; a needle is one row, value or \
-         line drawn at random, for which there are views. **What people ask** was written by hand, with the words of the result \
-         that answer it; an answer survives where it stands unchanged. [What the two share](../docs/bias.md). Beside the \
-         summaries stand texts of at most as many tokens that anybody can make: the beginning, whole lines from the beginning, \
-         beginning and end, and those two under the number of items or lines; and what engines of others leave (†), with the \
-         texts that are over the cap.",
+        "Questions with known answers are asked about every result over the threshold. There are two sets. **Probes** \
+         are derived by a program; one survives if a text states its label and answer together. The core consists of \
+         shape, ends, statistics, sums, leaves and errors; an outline names files, definitions or headings; a needle \
+         is one row, value or line drawn at random, which views are for. **What people ask** was written by hand, with \
+         the words of the result that answer it; an answer survives if it appears unchanged. [What the two \
+         share](../docs/bias.md). The summaries are compared with texts of at most as many tokens that anyone can \
+         make: the beginning, whole lines from the beginning, beginning and end, and those two under the number of \
+         items or lines; and with what third-party engines leave (†), with the texts that are over the cap.",
     );
     page.table(&format!("Survival of both sets, over all scenarios{mark}."), &fidelity::caps(sums));
 }
@@ -414,10 +415,10 @@ fn classes_section(page: &mut Document, sums: &Sums, mark: &str) {
 fn kinds_section(page: &mut Document, sums: &Sums, mark: &str) {
     page.subheading("By kind of content");
     page.block(
-        "Won and lost are questions that the summary alone, or head + tail alone, answers; then results of which either answers \
-         more. p is the exact test of McNemar over questions, corrected for the number of kinds (Holm); those about one result \
-         are alike, so it is too sure. The exact sign test over results, uncorrected, is not, but below six results it cannot \
-         tell anything.",
+        "Won and lost are the questions that only the summary, or only head + tail, answers; then the results for \
+         which either answers more. p is McNemar's exact test over questions, corrected for the number of kinds \
+         (Holm); questions about one result are similar, so it is overconfident. The exact sign test over results, \
+         uncorrected, is not, but with fewer than six results it cannot show anything.",
     );
     for at in &sums.probes {
         let reading = format!("All probes by kind of content, at {} tokens{mark}.", count(at.cap));
@@ -437,12 +438,13 @@ fn verdicts_section(page: &mut Document, sums: &Sums, mark: &str) {
         if let Some(people) = people {
             page.table(
                 &format!(
-                    "At {} tokens{mark}, with the questions that the summary alone and head + tail alone answers. Better: by the \
-                     test over questions and by that over results. Better by questions: not by that over results. What people \
-                     ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Most \
-                     summaries give it a share of their tokens, and the rest to what is in between. Of listings only the number \
-                     of entries and the largest are said, of trees little more than their shape. Changes, sources and traces are \
-                     first freed of what says little: lines that both files have, bodies of functions, frames of libraries.",
+                    "At {} tokens{mark}, with the questions that only the summary and only head + tail answers. \
+                     Better: by the test over questions and by the one over results. Better by questions: not by the \
+                     one over results. The answer to what people ask is often at the beginning or the end: a title, a \
+                     commit message, the last line of a log. Most summaries give these a share of their tokens, and \
+                     the rest to what is in between. Of listings they give only the number of entries and the largest \
+                     ones, of trees little more than the shape. Changes, sources and traces are first stripped of what \
+                     says little: lines that both files have, function bodies, library frames.",
                     count(at.cap)
                 ),
                 &fidelity::verdicts(at, people),

@@ -226,12 +226,12 @@ fn reading(results: &Results<EverydayFacts>) -> String {
             )
         });
     format!(
-        "The collection [`gold/everyday`](../gold/everyday/README.md):{sizes} \"As people speak\" is what somebody says, seldom \
-         with a word of the tool. \"As models ask\" is what a model that knew the request and not the tools sent to a search; \
-         where it sent two queries, their answers are taken in turn. \"In a crowd\" are the same queries among the tools of the real \
-         servers that the project has catalogs of; tools of others that do the same count as right where the query names no \
-         product. No server of the collection is among the training data of \
-         any table or encoder here."
+        "The collection [`gold/everyday`](../gold/everyday/README.md):{sizes} \"As people speak\" is what somebody \
+         says, rarely with a word of the tool. \"As models ask\" is what a model that knew the request but not the \
+         tools sent to a search; where it sent two queries, their answers are taken alternately. \"In a crowd\" is the \
+         same queries among the tools of all real servers that the project has catalogs of; other servers' tools that \
+         do the same count as right where the query names no product. No server of the collection is in the training \
+         data of any table or encoder here."
     )
 }
 

@@ -120,7 +120,7 @@ impl Chapter for Seeds {
                 for (engine, values) in [(DEFAULT, &one.default), (CONTROL, &one.control)] {
                     let known = ranked.facts(engine, &case).and_then(|facts| facts.measures.get("recall@5"));
                     let is_same = known.zip(values.first()).is_none_or(|(known, own)| (known.mean - own).abs() < 0.01);
-                    broken.unless(is_same, format!("recall@5 of `{engine}` with {} tools is another there", one.tools));
+                    broken.unless(is_same, format!("recall@5 of `{engine}` with {} tools differs there", one.tools));
                 }
             }
             wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
@@ -137,9 +137,9 @@ impl Chapter for Seeds {
             document.figure(figure(results));
             document.table(
                 &format!(
-                    "recall@5 of `{DEFAULT}` and `{CONTROL}` when {COLLECTION} is grown with {} seeds: the mean over the \
-                     seeds with its 95 % interval (Student's t over the seeds), and the least and the \
-                     most of any. The difference is taken seed by seed; \"led\" counts the seeds with which `{DEFAULT}` is \
+                    "recall@5 of `{DEFAULT}` and `{CONTROL}` when {COLLECTION} is grown with {} seeds: the mean over \
+                     the seeds with its 95 % interval (Student's t over the seeds), and the lowest and the highest of \
+                     any. The difference is taken seed by seed; \"led\" counts the seeds with which `{DEFAULT}` is \
                      ahead. At {} tools there are no distractors yet, only the core.",
                     SEEDS.len(),
                     SIZES[0],

@@ -45,7 +45,7 @@ pub struct EngineRanks {
     pub ranks: BTreeMap<String, Vec<Option<usize>>>,
 }
 
-/// A file is none of this form, or does not hold together.
+/// A file is not of this form, or does not hold together.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationsError {
     /// It is not JSON, or lacks a member.

@@ -327,7 +327,7 @@ pub(crate) fn handles(catalog: &Catalog) -> Vec<String> {
     items.iter().zip(&full).map(handle).collect()
 }
 
-/// Item numbers in the order of the array of tools; in id order when the text is none.
+/// Item numbers in the order of the array of tools; in id order when the text is not one.
 fn file_order(bytes: &[u8], catalog: &Catalog) -> Vec<u32> {
     #[derive(Deserialize)]
     struct Key {

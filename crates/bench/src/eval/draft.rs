@@ -142,7 +142,7 @@ fn handle(item: &SelectableItem) -> String {
     full_handle(item.server.as_deref(), &item.name)
 }
 
-/// The calls of a file of `mcp record`, which has one message a line; `None` when it is none.
+/// The calls of a file of `mcp record`, which has one message a line; `None` when it is not such a file.
 fn recorded_calls(bytes: &[u8]) -> Option<Vec<(String, Value)>> {
     #[derive(Deserialize)]
     struct Line {

@@ -39,7 +39,7 @@ pub enum GridError {
         parameter: String,
         /// The value.
         value: String,
-        /// What values there are, or why this is none.
+        /// What values there are, or why this is not one.
         reason: String,
         /// The values that the grid tries where nothing is asked for.
         own: String,

@@ -119,7 +119,7 @@ impl Manifest {
     /// A manifest from its text; errors call the file `name`.
     ///
     /// # Errors
-    /// [`DataError`] for what is not a manifest, a path that leaves its folder, a checksum that is none, a source that
+    /// [`DataError`] for what is not a manifest, a path that leaves its folder, a malformed checksum, a source that
     /// does not exist or that nothing needs, and a collection that no rule makes.
     pub(super) fn parse(name: &str, text: &str) -> Result<Self, DataError> {
         let file = DataFile { name, text };

@@ -31,7 +31,7 @@ pub fn splice(readme: &str, block: &str) -> Result<String, SpliceError> {
         return Err(SpliceError("the beginning of the block is not at the beginning of a line"));
     }
     if !is_shown_after(before) {
-        return Err(SpliceError("the block is in a comment or in a block of code, where readers do not see it"));
+        return Err(SpliceError("the block is in a comment or a code block, where readers do not see it"));
     }
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", block.trim()))
 }

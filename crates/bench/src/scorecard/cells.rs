@@ -232,7 +232,7 @@ impl<'b> Work<'b> {
             ("inputs", &own.inputs_sha256, &cell.inputs_sha256),
             ("other engines", &own.beside, &cell.beside),
         ] {
-            ensure!(own == asked, "{}: of other {what} than here: `{asked}`, here `{own}`", cell.label());
+            ensure!(own == asked, "{}: {what} mismatch: `{asked}` asked for, `{own}` here", cell.label());
         }
         let plan = Plan { cases: vec![planned.clone()], ..plan.clone() };
         let mut measured = CHAPTERS[batch.chapter].measure(self.bench, &[plan], &|_| ())?;

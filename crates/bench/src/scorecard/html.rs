@@ -162,7 +162,8 @@ fn pictures(workspace: &Workspace, recordings: &Recordings) -> Result<Vec<Extra>
             title: leaf.title,
             reading: match chapter.name() {
                 rivals::NAME => {
-                    "From what was recorded of engines of others, which nothing computes again; scorecard/ has the tables."
+                    "From recorded results of third-party engines, which are never computed again; scorecard/ has the \
+                     tables."
                 }
                 _ => "From the committed records, which contextweaver bench check computes again; scorecard/ has the tables.",
             }

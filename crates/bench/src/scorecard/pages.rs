@@ -156,7 +156,7 @@ fn trust(recordings: &Recordings, tables: &Tables) -> String {
     let stale = records.iter().filter(|(results, record)| results.is_stale(record)).count();
     let kept = records.iter().filter(|(results, record)| !results.mark(record).is_empty()).count() - stale;
     let mut text = match records.as_slice() {
-        [] => "Nothing is recorded. `contextweaver bench run` measures it.".to_owned(),
+        [] => "Nothing is recorded yet; measure it with `contextweaver bench run`.".to_owned(),
         records => {
             let inputs: BTreeSet<&str> =
                 records.iter().map(|(_, record)| record.provenance.inputs_sha256.as_str()).collect();
@@ -164,8 +164,8 @@ fn trust(recordings: &Recordings, tables: &Tables) -> String {
             let span: BTreeSet<String> = days.first().into_iter().chain(days.last()).map(ToString::to_string).collect();
             let span: Vec<String> = span.into_iter().collect();
             format!(
-                "{} records of {} inputs, recorded {}: {} were computed by the run that wrote this page, {} were kept from an \
-                 earlier one (†), {} are of another version of the engine (‡).",
+                "{} records of {} inputs, recorded {}: {} were computed by the run that wrote this page, {} were kept \
+                 from an earlier one (†), {} are from another version of the engine (‡).",
                 count(records.len()),
                 count(inputs.len()),
                 span.join(" to "),
@@ -176,13 +176,11 @@ fn trust(recordings: &Recordings, tables: &Tables) -> String {
         }
     };
     if !tables.origins.is_empty() {
-        text.push_str(
-            " [Times](timings/timings.json), and what other programs give, are recorded and computed nowhere.",
-        );
+        text.push_str(" [Times](timings/timings.json), and what other programs give, are recorded and never computed.");
     }
     text.push_str(
-        " `contextweaver bench check` computes all others again, names what it cannot, and fails where one differs. What the figures \
-         cannot show: [docs/bias.md](../docs/bias.md)."
+        " `contextweaver bench check` computes all others again, names those it cannot, and fails if one differs. What \
+         the figures cannot show: [docs/bias.md](../docs/bias.md).",
     );
     text
 }
@@ -245,22 +243,23 @@ fn definitions() -> Document {
          `cargo run --release -- bench check` fails when the sources no longer give these figures.",
     );
     page.block(
-        "Times, and what other programs take, stand in recorded tables. They belong to a machine and a day, which are named \
-         with them, and nothing computes them again: `bench check` compares their digests with `timings/timings.json` and \
-         names them.",
+        "Times, and what other programs take, are in recorded tables. They belong to a machine and a day, which are \
+         named with them, and are never computed again: `bench check` compares their digests with \
+         `timings/timings.json` and names them.",
     );
     page.block(&format!(
-        "Figures with {} behind them were not computed by the run that wrote their page but recorded by an earlier one; those \
-         with {} by another version of the engine. At the end of each page they are named with their version and day, and \
-         `bench check` names every record that it did not compute.",
+        "Figures followed by {} were not computed by the run that wrote their page but recorded by an earlier one; \
+         those with {} by another version of the engine. At the end of each page they are named with their version and \
+         day, and `bench check` names every record that it did not compute.",
         KEPT.trim(),
         STALE.trim(),
     ));
     page.block(&format!(
-        "A verdict is `better` or `worse` where a sign-flip test finds a difference at the 5 % level and the interval excludes \
-         zero; where fewer than {FEW} queries differ, the test, which is exact there, decides alone. Both are made by query and by \
-         the first tool that a query needs, and the more cautious result stands. Where verdicts on several collections stand side \
-         by side, Holm's correction for their number is made. One that another seed of the bootstrap would change has {} behind it.",
+        "A verdict is `better` or `worse` where a sign-flip test finds a difference at the 5 % level and the interval \
+         excludes zero; where fewer than {FEW} queries differ, the test, which is exact there, decides alone. Both are \
+         made by query and by the first tool that a query needs, and the more cautious result counts. Where verdicts \
+         on several collections appear side by side, Holm's correction for their number is applied. A verdict that \
+         another seed of the bootstrap would change is followed by {}.",
         BY_SEED.trim(),
     ));
     page.block(&format!(
@@ -287,8 +286,9 @@ stands for.
 - **ties**: the measure over all orders of equal scores. Rankings themselves break ties by id.
 - **vocabulary, pruning, tie, ranking**: a relevant tool missing from the first five shares no word with the query; or \
 the exhaustive ranking has it there and the navigation left it out; or it has the score of the fifth tool and lost by \
-id; or five tools have higher scores. **rescued**: the tool shares no word with the query and was found all the same.
-- **AUROC**: the probability that a query which a tool answers has more confidence than one which none does.
+id; or five tools have higher scores. **rescued**: the tool shares no word with the query and was found anyway.
+- **AUROC**: the probability that a query that a tool answers has higher confidence than one that no tool \
+answers.
 - **AURC**: the area under the curve of risk against coverage when the most confident queries are answered first.
 - **unrelated, sibling, near-duplicate, keyword-stuffed, mixed**: added tools of other fields; of the same namespaces; \
 variants of relevant tools with another scope or purpose; descriptions that repeat the words of relevant tools without \
@@ -436,7 +436,7 @@ mod tests {
     fn without_records_the_pages_say_so() {
         let pages = pages(Vec::new(), Vec::new());
         assert!(pages.iter().all(|page| page.path.ends_with(".md")));
-        assert!(text(&pages[0]).contains("Nothing is recorded. `contextweaver bench run` measures it."));
+        assert!(text(&pages[0]).contains("Nothing is recorded yet; measure it with `contextweaver bench run`."));
         let all: String = pages.iter().map(text).collect();
         assert!(all.contains("Nothing is recorded for this section") && all.contains("No timings are recorded"));
     }

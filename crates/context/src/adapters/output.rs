@@ -8,7 +8,7 @@ use crate::event::{Part, PartBody, ToolOutput};
 pub struct Recognised {
     /// The output.
     pub output: ToolOutput,
-    /// What a person should know: that it looked like the result of an MCP tool and is none.
+    /// What a person should know: that it looked like the result of an MCP tool but is not one.
     pub remark: Option<String>,
 }
 

@@ -516,7 +516,7 @@ mod tests {
             2
         );
         assert_eq!(read("[]").unwrap(), []);
-        for (wrong, said) in [("<html>", "no JSON"), ("{}", "neither a list"), (r#"[{"name": 1}]"#, "`memory`")] {
+        for (wrong, said) in [("<html>", "not JSON"), ("{}", "neither a list"), (r#"[{"name": 1}]"#, "`memory`")] {
             assert!(read(wrong).unwrap_err().contains(said), "{wrong}");
         }
     }

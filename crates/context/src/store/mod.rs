@@ -15,6 +15,8 @@
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(feature = "sqlite")]
+pub mod database;
 mod error;
 mod files;
 mod limits;
@@ -28,11 +30,11 @@ mod verify;
 pub use error::StoreError;
 pub use files::FileArtifacts;
 pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
-#[cfg(feature = "sqlite")]
 pub(crate) use memory::lock;
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
 pub use secrets::{Family, Redacted, redact};
 pub use session::{Results, Session, SessionError};
+#[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};
 pub use verify::{SessionProblem, Verification, verify_session};
 

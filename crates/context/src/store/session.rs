@@ -66,7 +66,7 @@ pub enum SessionError {
     Foreign {
         /// The path of the file.
         path: PathBuf,
-        /// What tells that it is none.
+        /// What tells that it is not one.
         reason: String,
     },
     /// The file is a session, and its JSON is damaged.

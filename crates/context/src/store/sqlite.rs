@@ -1,36 +1,16 @@
 //! All four stores in one SQLite file, for several threads and processes.
 //!
-//! Every change is one immediate transaction: it takes the write lock first, so that what it checks (ids, parents, uses
-//! of content) still holds when it writes. The log is written ahead (WAL) and synchronised at every commit:
-//! acknowledged changes survive a kill and a loss of power. Other processes wait for the lock for up to 30 seconds.
-//!
 //! A store and its copies share one connection, one thread at a time; open the file again for reading in parallel.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, Transaction, TransactionBehavior, params,
-    types::FromSql,
-};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, Transaction, params, types::FromSql};
 
-use super::memory::lock;
+use super::database::{Database, FileKind, Problem};
 use super::{ArtifactStore, Clock, EpisodicStore, EventLog, FactStore, StoreError, SystemClock};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript, TranscriptError};
-use contextweaver_core::files::make_private_file;
-
-/// How long a change waits for other processes.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Marks the file as ours ("ctxw"), so that no other program's database is written to.
-const APPLICATION: i32 = 0x6374_7877;
-
-/// The version of the tables that this program reads and writes.
-const SCHEMA: i32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE events (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, item TEXT NOT NULL);
@@ -50,6 +30,10 @@ const TIMES: &str = "
 CREATE TABLE IF NOT EXISTS artifact_times (handle TEXT NOT NULL PRIMARY KEY, stored INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
+/// Marked "ctxw".
+const KIND: FileKind =
+    FileKind { application: 0x6374_7877, schema: 1, tables: TABLES, added: TIMES, patience: Duration::from_secs(30) };
+
 /// A secret of the file, made once; files that were made without this table get it when it is asked for.
 const KEY: &str = "
 CREATE TABLE IF NOT EXISTS store_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
@@ -57,10 +41,7 @@ CREATE TABLE IF NOT EXISTS store_key (id INTEGER PRIMARY KEY CHECK (id = 1), key
 
 /// A database file with an event log, artifacts, facts and episodes.
 #[derive(Debug, Clone)]
-pub struct SqliteStore {
-    path: PathBuf,
-    connection: Arc<Mutex<Connection>>,
-}
+pub struct SqliteStore(Arc<Database>);
 
 /// The event log of a database.
 #[derive(Debug, Clone)]
@@ -82,41 +63,23 @@ impl SqliteStore {
     /// Whether there is an SQLite database at `path`, of whatever program: told by its first bytes.
     #[must_use]
     pub fn is_database(path: &Path) -> bool {
-        const START: &[u8; 16] = b"SQLite format 3\0";
-        let mut start = [0; START.len()];
-        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-        read.is_ok() && start == *START
+        Database::is_at(path)
     }
 
     /// Opens the file, or creates it, readable by its owner alone.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when the file cannot be opened or created, is not a database, is the database of another
-    /// program, or has another version of the tables.
+    /// As [`Database::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path = path.as_ref();
-        let place = |error: Problem| error.at(path);
-        // The database gives its own permissions to the files beside it.
-        if !path.exists() {
-            // What cannot be created is reported by the database.
-            let _ = make_private_file(path);
-        }
-        let connection = connect(path).map_err(place)?;
-        Ok(Self { path: path.to_owned(), connection: Arc::new(Mutex::new(connection)) })
+        Ok(Self(Arc::new(Database::open(path.as_ref(), &KIND)?)))
     }
 
     /// Checks that the file can be opened, which only reads it.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`]; also when the file is missing.
+    /// As [`Database::look`].
     pub fn look(path: &Path) -> Result<(), StoreError> {
-        let look = || -> Result<(), Problem> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(PATIENCE)?;
-            check_schema(&connection).map(drop)
-        };
-        look().map_err(|problem| problem.at(path))
+        Database::look(path, &KIND).map(drop)
     }
 
     /// The event log in this database.
@@ -157,21 +120,8 @@ impl SqliteStore {
         kept.try_into().map_err(|_| self.damaged("key", format!("has {bytes} bytes, not 32; delete its row")))
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        lock(&self.connection)
-    }
-
-    /// Runs `work` under the write lock; its changes are kept when it succeeds and undone when it fails.
     fn change<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Problem>) -> Result<T, StoreError> {
-        let mut connection = self.connection();
-        let run = || {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = work(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        let result: Result<T, Problem> = run();
-        result.map_err(|problem| problem.at(&self.path))
+        self.0.change(work)
     }
 
     /// Runs one statement; returns whether it changed anything.
@@ -186,8 +136,7 @@ impl SqliteStore {
         parameters: &[&dyn ToSql],
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let connection = self.connection();
-        first(&connection, sql, parameters, read).map_err(|problem| problem.at(&self.path))
+        self.0.read(|connection| first(connection, sql, parameters, read))
     }
 
     /// All rows of a query.
@@ -197,56 +146,18 @@ impl SqliteStore {
         parameters: &[&dyn ToSql],
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        let connection = self.connection();
-        let run = || connection.prepare_cached(sql)?.query_map(parameters, read)?.collect::<rusqlite::Result<_>>();
-        run().map_err(|error| Problem::from(error).at(&self.path))
+        self.0.read(|connection| {
+            connection.prepare_cached(sql)?.query_map(parameters, read)?.collect::<rusqlite::Result<_>>()
+        })
     }
 
     /// The error for a row that no store has written.
     fn damaged(&self, what: &str, reason: impl std::fmt::Display) -> StoreError {
-        StoreError::Backend { place: self.path.display().to_string(), reason: format!("{what}: {reason}") }
+        StoreError::Backend { place: self.0.path().display().to_string(), reason: format!("{what}: {reason}") }
     }
 
     fn item(&self, position: u32, json: &str) -> Result<ContextItem, StoreError> {
         serde_json::from_str(json).map_err(|error| self.damaged(&format!("event {position}"), error))
-    }
-}
-
-/// What went wrong inside a transaction, before the file is known.
-enum Problem {
-    Store(StoreError),
-    Sql(rusqlite::Error),
-    Other(String),
-}
-
-impl From<rusqlite::Error> for Problem {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl Problem {
-    fn at(self, path: &Path) -> StoreError {
-        let reason = match self {
-            Self::Store(error) => return error,
-            Self::Other(reason) => reason,
-            Self::Sql(error) => {
-                let hint = match error.sqlite_error_code() {
-                    Some(ErrorCode::NotADatabase) => "; name a new file, or one made by this program",
-                    Some(ErrorCode::DatabaseCorrupt) => {
-                        "; restore the file from a copy, or try `sqlite3 FILE .recover`"
-                    }
-                    Some(ErrorCode::ReadOnly) => "; the file and its folder must be writable",
-                    Some(ErrorCode::CannotOpen) => "; its folder must exist and be writable",
-                    Some(ErrorCode::DiskFull) => "; nothing was stored: make room and try again",
-                    Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "; another process keeps it busy",
-                    Some(ErrorCode::TooBig) => "; SQLite holds values up to 1 GB",
-                    _ => "",
-                };
-                format!("{error}{hint}")
-            }
-        };
-        StoreError::Backend { place: path.display().to_string(), reason }
     }
 }
 
@@ -257,66 +168,6 @@ fn first<T>(
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Option<T>, Problem> {
     Ok(connection.prepare_cached(sql)?.query_row(parameters, read).optional()?)
-}
-
-fn connect(path: &Path) -> Result<Connection, Problem> {
-    let mut connection = Connection::open(path)?;
-    connection.busy_timeout(PATIENCE)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    check_schema(&connection)?;
-    write_ahead(&connection)?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Of several processes that found a new file, the first creates the tables.
-    if check_schema(&transaction)? == Found::New {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", SCHEMA)?;
-    }
-    transaction.execute_batch(TIMES)?;
-    transaction.commit()?;
-    Ok(connection)
-}
-
-#[derive(PartialEq)]
-enum Found {
-    New,
-    Ours,
-}
-
-fn check_schema(connection: &Connection) -> Result<Found, Problem> {
-    // In one statement, so that all three values are of one moment while another process creates the tables.
-    let sql = "SELECT (SELECT count(*) FROM sqlite_master), (SELECT application_id FROM pragma_application_id),
-               (SELECT user_version FROM pragma_user_version)";
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, (row.get::<_, i32>(1)?, row.get::<_, i32>(2)?)));
-    let (tables, numbers) = connection.query_row(sql, [], read)?;
-    match numbers {
-        (0, 0) if tables == 0 => Ok(Found::New),
-        (APPLICATION, SCHEMA) => Ok(Found::Ours),
-        (APPLICATION, schema) => {
-            Err(Problem::Other(format!("this database has schema {schema}; this version reads schema {SCHEMA}")))
-        }
-        _ => Err(Problem::Other("this is the database of another program; nothing was changed".to_owned())),
-    }
-}
-
-/// Turns the write-ahead log on. SQLite does not wait for the lock that this takes, so it is tried until others release
-/// it.
-fn write_ahead(connection: &Connection) -> Result<(), Problem> {
-    let start = Instant::now();
-    loop {
-        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-        match mode {
-            Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => {
-                return Err(Problem::Other(format!("no write-ahead log here, only `{mode}`; use a local disk")));
-            }
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < PATIENCE => {
-                sleep(Duration::from_millis(5));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// A column of a one-column row.
@@ -638,7 +489,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut after = |sql: &str| {
             store.artifacts().put(&handle, b"content", "", "").unwrap();
-            store.connection().execute_batch(sql).unwrap();
+            store.0.read(|connection| connection.execute_batch(sql)).unwrap();
             let tries = [
                 store.artifacts().get(&handle).err(),
                 store.artifacts().list().err(),

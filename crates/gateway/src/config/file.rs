@@ -440,13 +440,8 @@ impl ConfigFile {
         yaml::read(text).map_err(|reason| ConfigError::Parse { path: PathBuf::new(), reason })
     }
 
-    fn checked(
-        self,
-        folder: &Path,
-        environment: &dyn Fn(&str) -> Option<String>,
-        unset: Unset,
-    ) -> Result<GatewayConfig, FieldError> {
-        let lenient = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
+    /// Refuses values that cannot be used, and fields that contradict each other, as far as that needs no other file.
+    fn check(&self) -> Result<(), FieldError> {
         if self.top_k == 0 {
             return Err(FieldError::new("top_k", "must be at least 1"));
         }
@@ -468,6 +463,17 @@ impl ConfigFile {
         if self.encoder && !ENCODER_BUILT_IN {
             return Err(FieldError::new("encoder", OpenError::NotBuilt));
         }
+        Ok(())
+    }
+
+    fn checked(
+        self,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+        unset: Unset,
+    ) -> Result<GatewayConfig, FieldError> {
+        let lenient = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
+        self.check()?;
         let mut firewall = self.firewall;
         if self.artifacts.redact_secrets {
             firewall.secrets = Secrets::Redact;
@@ -501,15 +507,7 @@ impl ConfigFile {
             signing: self.signing,
             state: self.state,
         };
-        if self.mode == Mode::Passthrough && guards.refuse_calls() {
-            let reason = "is `passthrough`, which changes and refuses nothing; with policy, profiles, limits, pins or \
-                          signatures use `gateway` or `proxy`";
-            return Err(FieldError::new("mode", reason));
-        }
-        if self.mode == Mode::Passthrough && self.durations {
-            let reason = "only works in the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
-            return Err(FieldError::new("durations", reason));
-        }
+        check_mode(self.mode, &guards, self.durations)?;
         let guards = guards.checked(folder, &|text| expand(text, lenient))?;
         guards.check_namespaces(&owners)?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
@@ -553,6 +551,23 @@ impl ConfigFile {
             http,
         })
     }
+}
+
+/// Refuses what a mode cannot do.
+fn check_mode(mode: Mode, guards: &GuardSections, durations: bool) -> Result<(), FieldError> {
+    if mode != Mode::Passthrough {
+        return Ok(());
+    }
+    if guards.refuse_calls() {
+        let reason = "is `passthrough`, which changes and refuses nothing; with policy, profiles, limits, pins or \
+                      signatures use `gateway` or `proxy`";
+        return Err(FieldError::new("mode", reason));
+    }
+    if durations {
+        let reason = "only works in the modes `gateway` and `proxy`; `passthrough` adds nothing to results";
+        return Err(FieldError::new("durations", reason));
+    }
+    Ok(())
 }
 
 /// The names of the upstreams by the namespaces of their tools. Tools of two upstreams in one namespace could not be told
@@ -682,20 +697,8 @@ impl UpstreamEntry {
                 return Err(FieldError::new(*place, reason));
             }
         };
-        let of_url = !self.headers.is_empty() || has_credentials;
-        let of_command = !self.env.is_empty()
-            || self.cwd.is_some()
-            || self.inherit_env.is_some()
-            || !self.args.is_empty()
-            || self.sandbox.is_some();
         let is_built_in = matches!(target, Target::Documents { .. } | Target::Database { .. });
-        let foreign = match &target {
-            Target::Stdio { .. } => of_url,
-            Target::Http { .. } | Target::Sse { .. } => of_command,
-            Target::Documents { .. } | Target::Database { .. } => of_url || of_command || self.era != Era::Auto,
-            Target::Unset { .. } | Target::InProcess(_) => false,
-        };
-        if foreign {
+        if self.has_fields_of_another(&target, has_credentials) {
             let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`, \
                           and `era` with either";
             return Err(FieldError::new(*place, reason));
@@ -716,6 +719,22 @@ impl UpstreamEntry {
             credentials,
             masks: noted.masks(),
         })
+    }
+
+    /// Whether a field is set that only goes with another kind of target.
+    fn has_fields_of_another(&self, target: &Target, has_credentials: bool) -> bool {
+        let of_url = !self.headers.is_empty() || has_credentials;
+        let of_command = !self.env.is_empty()
+            || self.cwd.is_some()
+            || self.inherit_env.is_some()
+            || !self.args.is_empty()
+            || self.sandbox.is_some();
+        match target {
+            Target::Stdio { .. } => of_url,
+            Target::Http { .. } | Target::Sse { .. } => of_command,
+            Target::Documents { .. } | Target::Database { .. } => of_url || of_command || self.era != Era::Auto,
+            Target::Unset { .. } | Target::InProcess(_) => false,
+        }
     }
 
     /// What a program may reach.

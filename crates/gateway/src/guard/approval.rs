@@ -153,7 +153,7 @@ impl Approvals {
     /// The answer of the operator.
     ///
     /// # Errors
-    /// None comes.
+    /// No answer comes.
     async fn at_desk(
         &self,
         call: &GuardedCall<'_>,
@@ -313,7 +313,7 @@ type Answer = Result<(), GatewayError>;
 /// The answer of the person at the client; anything but a plain yes is a no.
 ///
 /// # Errors
-/// None comes: the client fails, or is gone.
+/// No answer comes: the client fails, or is gone.
 async fn ask(call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<Answer, GatewayError> {
     let question = Raw::of(&question(item, argument_lines(call), reason));
     let answer = call.caller.ask("elicitation/create", Some(&question)).await;

@@ -1,6 +1,6 @@
 //! How often a caller may call: by meta-tool and by tool.
 //!
-//! Counted is by the caller's name and not by session, which a client over HTTP may open as often as it likes.
+//! Calls are counted by the caller's name and not by session, which a client over HTTP may open as often as it likes.
 //!
 //! The window slides: it holds the calls of the last sixty seconds, whenever that is. Without limits nothing is
 //! counted. The counting itself is that of the shared [state](super::state).

@@ -198,8 +198,8 @@ pub enum ApproveError {
     Nothing,
     /// What waits is not what was shown.
     #[error(
-        "what is waiting is no longer what this hash was shown for; look at it again with `mcp pins list \
-             --pending`"
+        "what is waiting is no longer what this hash was shown for; look at it again with \
+         `mcp pins list --pending`"
     )]
     Changed,
     /// The pins cannot be read or written.

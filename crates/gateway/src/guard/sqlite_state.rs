@@ -1,15 +1,14 @@
 //! The shared state in one SQLite file.
 //!
-//! As in the stores, every change is one immediate transaction on a write-ahead log that is synchronised at every
-//! commit. Calls wait for others at most a few seconds: a gateway that cannot count refuses.
+//! Calls wait for other processes at most a few seconds: a gateway that cannot count refuses.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::pin::Pin;
 use super::state::{
@@ -18,17 +17,8 @@ use super::state::{
 };
 use crate::common::sync::lock;
 use contextweaver_context::store::StoreError;
-use contextweaver_core::files::make_private_file;
+use contextweaver_context::store::database::{Database, FileKind};
 use contextweaver_core::text::sha256_hex;
-
-/// How long a change waits for those of other processes.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Marks the file as ours ("ctxg"), so that no other database is written into.
-const APPLICATION: i32 = 0x6374_7867;
-
-/// The schema that this version reads and writes.
-const SCHEMA: i32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE calls (subject TEXT NOT NULL, scope TEXT NOT NULL, at INTEGER NOT NULL);
@@ -47,11 +37,14 @@ CREATE INDEX results_by_use ON results (used);
 CREATE TABLE pins (server TEXT NOT NULL, name TEXT NOT NULL, pin TEXT NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID;
 ";
 
+/// Marked "ctxg".
+const KIND: FileKind =
+    FileKind { application: 0x6374_7867, schema: 1, tables: TABLES, added: "", patience: Duration::from_secs(5) };
+
 /// The state in a file that several processes may open.
 #[derive(Debug)]
 pub struct SqliteState {
-    path: PathBuf,
-    connection: Mutex<Connection>,
+    database: Database,
     /// The stamp of the pins, and the version of the data at which it was taken.
     seen: Mutex<Option<(i64, Stamp)>>,
 }
@@ -60,83 +53,25 @@ impl SqliteState {
     /// Opens the file, or makes it for its owner alone where it is missing.
     ///
     /// # Errors
-    /// It cannot be opened or created, is not a database, or belongs to another program or version.
+    /// As [`Database::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path = path.as_ref();
-        // The database gives its own permissions to the files beside it.
-        if !path.exists() {
-            // What cannot be made the database says itself.
-            let _ = make_private_file(path);
-        }
-        let connection = connect(path).map_err(|error| failed(path, error))?;
-        check(path, &connection)?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), seen: Mutex::default() })
+        Ok(Self { database: Database::open(path.as_ref(), &KIND)?, seen: Mutex::default() })
     }
 
     /// The pins in the file, which is read and nothing else; none where it is missing.
     ///
     /// # Errors
-    /// As [`SqliteState::open`].
+    /// As [`Database::look`], but for a missing file.
     pub fn look(path: &Path) -> Result<Vec<Pin>, StoreError> {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, error))?;
-        connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
-        check(path, &connection)?;
-        read_pins(path, &pin_texts(&connection).map_err(|error| failed(path, error))?)
+        read_pins(path, &Database::look(path, &KIND)?.read(pin_texts)?)
     }
 
-    /// Runs `work` under the write lock; what it did stands when it succeeds and is undone when it fails.
     fn change<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let mut connection = lock(&self.connection);
-        let run = || {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = work(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        let result: rusqlite::Result<T> = run();
-        result.map_err(|error| failed(&self.path, error))
+        self.database.change(work)
     }
-}
-
-/// Refuses a database that is not ours.
-fn check(path: &Path, connection: &Connection) -> Result<(), StoreError> {
-    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let found = number("application_id").and_then(|application| Ok((application, number("user_version")?)));
-    match found.map_err(|error| failed(path, error))? {
-        (APPLICATION, SCHEMA) => Ok(()),
-        (APPLICATION, schema) => {
-            Err(failed(path, format!("this file has schema {schema}; this version reads schema {SCHEMA}")))
-        }
-        _ => Err(failed(path, "this is the database of another program; nothing was changed")),
-    }
-}
-
-fn failed(path: &Path, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Backend { place: path.display().to_string(), reason: reason.to_string() }
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let mut connection = Connection::open(path)?;
-    connection.busy_timeout(PATIENCE)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    // Of several processes that found a new file, the first makes the tables.
-    if tables == 0 {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", SCHEMA)?;
-    }
-    transaction.commit()?;
-    if tables == 0 {
-        // Where another process holds the new file just now, it turns the log on itself.
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).ok();
-    }
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    Ok(connection)
 }
 
 /// Times are kept in milliseconds since 1970.
@@ -291,7 +226,12 @@ fn pin_texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 fn read_pins(path: &Path, texts: &[String]) -> Result<Vec<Pin>, StoreError> {
-    let read = |text: &String| serde_json::from_str(text).map_err(|error| failed(path, format!("a pin: {error}")));
+    let read = |text: &String| {
+        serde_json::from_str(text).map_err(|error| {
+            let (place, reason) = (path.display().to_string(), format!("a pin: {error}"));
+            StoreError::Backend { place, reason }
+        })
+    };
     texts.iter().map(read).collect()
 }
 
@@ -301,14 +241,14 @@ fn stamp(texts: &[String]) -> Stamp {
 
 impl Pinned for SqliteState {
     fn pins(&self) -> Result<Vec<Pin>, StoreError> {
-        read_pins(&self.path, &self.change(|transaction| pin_texts(transaction))?)
+        read_pins(self.database.path(), &self.change(|transaction| pin_texts(transaction))?)
     }
 
     fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
         let mut damaged = None;
         let stamp = self.change(|transaction| {
             let texts = pin_texts(transaction)?;
-            let before = match read_pins(&self.path, &texts) {
+            let before = match read_pins(self.database.path(), &texts) {
                 Ok(before) => before,
                 Err(error) => {
                     damaged = Some(error);
@@ -330,21 +270,19 @@ impl Pinned for SqliteState {
     }
 
     fn pins_stamp(&self) -> Result<Stamp, StoreError> {
-        let connection = lock(&self.connection);
-        let ask = || -> rusqlite::Result<Stamp> {
+        self.database.read(|connection| -> rusqlite::Result<Stamp> {
             // Other connections' commits alone change it: most of the time nothing is read.
             let version = connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))?;
             let mut seen = lock(&self.seen);
             match &*seen {
                 Some((at, stamp)) if *at == version => Ok(stamp.clone()),
                 _ => {
-                    let stamp = stamp(&pin_texts(&connection)?);
+                    let stamp = stamp(&pin_texts(connection)?);
                     *seen = Some((version, stamp.clone()));
                     Ok(stamp)
                 }
             }
-        };
-        ask().map_err(|error| failed(&self.path, error))
+        })
     }
 
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {

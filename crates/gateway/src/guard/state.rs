@@ -572,7 +572,9 @@ mod tests {
         state.put_pins(&[pin("a", "y")]).unwrap();
         assert_eq!(state.pins().unwrap(), [pin("a", "x"), pin("a", "y"), pin("b", "x")]);
         assert_eq!(state.remove_pins("a", Some("z")).unwrap(), 0);
+        let before = state.pins_stamp().unwrap();
         assert_eq!(state.remove_pins("a", Some("x")).unwrap(), 1);
+        assert_ne!(state.pins_stamp().unwrap(), before, "what was removed is not there any more");
         assert_eq!(state.remove_pins("b", None).unwrap(), 1);
         assert_eq!(state.pins().unwrap(), [pin("a", "y")]);
     }

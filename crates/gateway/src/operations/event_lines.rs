@@ -87,7 +87,7 @@ impl Window {
 /// The event of a line, which `is_finished` by a line end.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it is not an event.
 pub(super) fn read_event(line: &[u8], is_finished: bool) -> Result<Event, String> {
     match serde_json::from_slice::<Event>(line) {
         Ok(event) if event.version == EVENT_VERSION => Ok(event),

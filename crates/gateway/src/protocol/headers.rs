@@ -86,7 +86,7 @@ pub(crate) fn encoded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that the value of a header stands for; `None` where it is marked as base64 and is none.
+/// The text that the value of a header stands for; `None` where it is marked as base64 but is not.
 pub(crate) fn decoded(written: &str) -> Option<Cow<'_, str>> {
     match written.strip_prefix(MARK.0).and_then(|rest| rest.strip_suffix(MARK.1)) {
         Some(inner) => Some(String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok()?.into()),

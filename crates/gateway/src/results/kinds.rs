@@ -80,7 +80,7 @@ fn bytes_of(part: &Part) -> Option<&[u8]> {
     }
 }
 
-/// The content block of a part; `None` where its labels hide something, or it is none that goes on.
+/// The content block of a part; `None` where its labels hide something, or it does not go on.
 fn block(part: &Part) -> Option<Value> {
     let mut block = match &part.body {
         PartBody::Image { bytes, media_type } if is_plain(media_type) => media("image", bytes, media_type),

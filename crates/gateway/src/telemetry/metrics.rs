@@ -257,13 +257,13 @@ impl Metrics {
         for ((method, ending), count) in &*lock(&self.requests) {
             text.sample("requests_total", &[("method", method), ("outcome", ending.label())], count);
         }
-        text.head("request_duration_seconds", "histogram", "Time to the answer, by method.");
+        text.head("request_duration_seconds", "histogram", "Time to answer, by method.");
         for (method, durations) in &*lock(&self.durations) {
             text.histogram("request_duration_seconds", &[("method", method)], durations);
         }
         text.head("requests_running", "gauge", "Requests that are being served.");
         text.sample("requests_running", &[], &self.running.load(Ordering::Relaxed));
-        text.head("tool_calls_total", "counter", "Calls of tools by the code of their failure, or OK.");
+        text.head("tool_calls_total", "counter", "Tool calls by the code of their failure, or OK.");
         for (failure, count) in &*lock(&self.calls) {
             let code = failure.map_or("OK", Code::word);
             text.sample("tool_calls_total", &[("code", code)], count);
@@ -275,7 +275,7 @@ impl Metrics {
                 text.sample("calls_total", &[("tool", tool), ("caller", caller), ("code", code)], count);
             }
         }
-        text.head("call_duration_seconds", "histogram", "Time of calls, by tool and caller.");
+        text.head("call_duration_seconds", "histogram", "Duration of calls, by tool and caller.");
         for ((tool, caller), counted) in &series {
             text.histogram("call_duration_seconds", &[("tool", tool), ("caller", caller)], &counted.durations);
         }
@@ -284,7 +284,7 @@ impl Metrics {
             text.sample("signatures_refused_total", &[("signed", signed), ("reason", reason)], count);
         }
         if let Some(lines) = exports.audit_failures {
-            text.head("audit_failures_total", "counter", "Lines that the audit log lacks.");
+            text.head("audit_failures_total", "counter", "Lines that are missing from the audit log.");
             text.sample("audit_failures_total", &[], &lines);
         }
         if let Some((dropped, failed)) = exports.spans_lost {

@@ -210,7 +210,7 @@ impl Telemetry {
         Some(span)
     }
 
-    /// Counts a call that has ended, and shows it to whoever looks on. A request of which no operation was noted is none.
+    /// Counts a call that has ended, and shows it to whoever looks on. A request of which no operation was noted is not a call.
     pub(crate) fn saw(&self, session: &Session, record: &Record, seen: &Seen) {
         let took = seen.started.elapsed();
         let account = record.account();

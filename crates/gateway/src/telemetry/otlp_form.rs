@@ -169,7 +169,7 @@ impl Counted for Metrics {
         let method = |method: &str| ("mcp.method.name", Said::from(method));
         let durations: Vec<_> =
             self.durations().into_iter().map(|(name, durations)| (vec![method(name)], durations)).collect();
-        into.histogram("mcp.server.operation.duration", "Time to the answer, by method.", &durations);
+        into.histogram("mcp.server.operation.duration", "Time to answer, by method.", &durations);
         let requests = self.requests().into_iter().map(|((name, ending), count)| {
             (vec![method(name), ("contextweaver.outcome", Said::from(ending.label()))], count)
         });
@@ -190,7 +190,7 @@ impl Counted for Metrics {
         into.sum("contextweaver.calls", "{call}", description, &calls.collect::<Vec<_>>());
         let took: Vec<_> =
             series.iter().map(|((tool, caller), counted)| (of(tool, caller), counted.durations)).collect();
-        into.histogram("contextweaver.call.duration", "Time of calls, by tool and caller.", &took);
+        into.histogram("contextweaver.call.duration", "Duration of calls, by tool and caller.", &took);
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Sample<'t> {
     pub(crate) value: f64,
 }
 
-/// The samples in the metrics of a gateway; a line that is none is passed over.
+/// The samples in the metrics of a gateway; a line that is not one is passed over.
 pub(crate) fn samples(text: &str) -> Vec<Sample<'_>> {
     text.lines().filter_map(Sample::read).take(MOST_SERIES).collect()
 }

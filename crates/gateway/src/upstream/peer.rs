@@ -408,7 +408,7 @@ fn askable(caller: &Caller) -> Map<String, Value> {
 /// The message that a text of an upstream is. While a long one is read, its thread serves no other messages, and another does.
 ///
 /// # Errors
-/// It is none.
+/// It is not a message.
 pub(super) fn parsed(text: Bytes) -> Result<Message, WireError> {
     block_in_place_if(text.len() > LONG_MESSAGE, || Message::parse(text))
 }

@@ -17,12 +17,12 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
     let [calibration, as_asked, thresholds, questions, failed] = tables(confidence);
     page.heading("Confidence of the default engine");
     page.table(
-        "Real requests that no tool serves are on the pages of [abstention](routing-queries.md#abstention) and of \
-         [everyday requests](everyday.md), with the engine `best` and flat BM25 beside the default. Here every answerable query is \
-         asked with its tools and again with them left out of the ranking, which makes a query that \
-         no tool answers and that sounds like the others; confidence says how likely one of the first five tools is \
-         relevant. ECE is the mean distance of confidence from the share of right answers, better when lower; AUROC, AURC and \
-         the risks are as there.",
+        "Real requests that no tool serves are on the pages about [abstention](routing-queries.md#abstention) and \
+         [everyday requests](everyday.md), with the engine `best` and flat BM25 beside the default. Here every \
+         answerable query is asked twice: with its tools, and with them left out of the ranking, so that no tool \
+         answers it although it sounds like the others. Confidence says how likely it is that one of the first five \
+         tools is relevant. ECE is the mean distance of confidence from the share of right answers, better when lower; \
+         AUROC, AURC and the risks are defined as on those pages.",
         &calibration,
     );
     page.table(
@@ -43,7 +43,7 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
         &questions,
     );
     if !failed.is_empty() {
-        page.table("Collections that could not be asked.", &failed);
+        page.table("Collections that could not be measured.", &failed);
     }
 }
 

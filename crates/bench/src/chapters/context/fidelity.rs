@@ -171,8 +171,8 @@ pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
 /// The kinds that have no summariser, in a sentence.
 pub(super) fn ends_alone() -> String {
     format!(
-        "The kinds {} have **no summariser**: their size and the first error are said, and the rest is beginning and end. What they \
-         win over head + tail is due to the size.",
+        "The kinds {} have **no summariser**: the text gives their size and first error, and the rest is beginning and \
+         end. What they win over head + tail is due to the size.",
         ENDS_ALONE.map(Kind::name).join(" and ")
     )
 }

@@ -255,7 +255,8 @@ impl Others {
         let ahead: Vec<String> = ahead.collect();
         (!ahead.is_empty()).then(|| {
             let text = format!(
-                "[Context engines of others](context.md) whose prompts within the budget hold more facts than ours: {}.{KEPT}",
+                "[Third-party context engines](context.md) whose prompts within the budget contain more facts than \
+                 ours: {}.{KEPT}",
                 ahead.join("; ")
             );
             Answer::new(Question::Failure, text)

@@ -90,18 +90,19 @@ impl Ways {
         }
         page.subheading("Memory and hand-over");
         page.block(
-            "Scenarios whose prompt rests on more than one log as it is: earlier sessions that became a memory, a hand-over, \
-             results that the program of somebody else processed, [hooks](../docs/memory.md#hooks). They are not among the \
-             figures above. The programs behind hooks are stand-ins within the harness, reached by the same seam as a command \
-             or an address, so that every machine gives the same; that a real process is started, asked and ended is a test \
-             of the engine. The service with the interface of Mem0 is a stand-in too, which listens on this machine and is asked \
-             over HTTP. The control is the end of everything that was said, earlier sessions included, in as many tokens \
-             as the budget of the prompt.",
+            "Scenarios whose prompt is based on more than a single unprocessed log: earlier sessions that became a \
+             memory, a hand-over, results that somebody else's program processed, [hooks](../docs/memory.md#hooks). \
+             They are not included in the figures above. The programs behind hooks are stand-ins inside the harness, \
+             reached through the same interface as a command or an address, so that every machine gives the same \
+             results; starting, asking and ending a real process is covered by a test of the engine. The service with \
+             Mem0's interface is a stand-in too; it listens on this machine and is asked over HTTP. The control is the \
+             end of everything that was said, earlier sessions included, in as many tokens as the budget of the \
+             prompt.",
         );
         page.table(
-            "Tokens of all that was said, of what the memory or the hand-over gives, of the prompt and of the control; planted \
-             facts that the prompt states, those that one view reaches beside them, and those that the control states; texts \
-             that must not be there and are, in the prompt and in the control.",
+            "Tokens of all that was said, of what the memory or the hand-over gives, of the prompt and of the control; \
+             planted facts that the prompt states, further ones that one view reaches, and those that the control \
+             states; forbidden texts that are there anyway, in the prompt and in the control.",
             &self.table(),
         );
         let lost = self.lost();
@@ -110,7 +111,7 @@ impl Ways {
         }
         let failed = failures("scenario", self.0.iter().flat_map(Results::failed));
         if !failed.is_empty() {
-            page.table("Scenarios of these for which no prompt was compiled, with the reason.", &failed);
+            page.table("Those of these scenarios for which no prompt was compiled, with the reason.", &failed);
         }
     }
 
@@ -295,7 +296,7 @@ mod tests {
         | odd      | no memory |
         ");
         assert!(
-            text.contains("## Memory and hand-over") && text.contains("are stand-ins within the harness"),
+            text.contains("## Memory and hand-over") && text.contains("are stand-ins inside the harness"),
             "{text}"
         );
         assert!(ways.wrong().is_empty());

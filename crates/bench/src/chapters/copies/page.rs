@@ -14,9 +14,9 @@ pub(super) fn chapter(page: &mut Document, copies: &Results<CopiesFacts>) {
     let [served, failed] = tables(copies);
     page.heading("Copies apart and together");
     page.table(
-        "recall@5 of the default engine as it serves: each place counts, and any copy of a relevant tool is as good as the \
-         tool. Without copies; the difference when tools of the same catalog that are alike share a place \
-         (`copies = \"together\"`); then the differences at each size with copies apart and together.",
+        "recall@5 of the default engine as it is used: each place counts, and any copy of a relevant tool counts as \
+         the tool. First without copies; then the difference when tools of the same catalog that are alike share a \
+         place (`copies = \"together\"`); then the differences at each size with copies apart and together.",
         &served,
     );
     if !failed.is_empty() {

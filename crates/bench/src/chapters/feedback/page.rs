@@ -12,34 +12,35 @@ use crate::report::table::{Table, failures};
 pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
     page.heading("Learning from feedback");
     page.block(
-        "The default engine, taught with observations (a query and a tool that it needs) of four fifths of the queries and \
-         asked the others, so that every query is asked once of an engine that never saw it. Feedback is off unless a log is \
-         given; figures everywhere else are without it.",
+        "The default engine, taught with observations (a query and a tool that it needs) from four fifths of the \
+         queries and asked the rest, so that every query is put once to an engine that has never seen it. Feedback is \
+         off unless a log is given; figures everywhere else are without it.",
     );
     let [gains, reach, harm, failed] = tables(feedback);
     page.table(
-        "nDCG@10 without feedback, and what so many right observations add to it; `*` where the 95 % interval of the paired \
-         difference excludes zero. A collection takes part as far as it has so many observations.",
+        "nDCG@10 without feedback, and what that number of right observations adds to it; `*` where the 95 % interval \
+         of the paired difference excludes zero. A collection is included as far as it has that many observations.",
         &gains,
     );
     page.table(
         &format!(
-            "What {AT} right observations can gain, and do: the share of the queries of which a needed tool is among the observed ones, \
-             with the difference of nDCG@10 on those alone and on all queries. *Word for word*: the difference on all where nothing \
-             is learned but what a query that comes again led to, with right observations and with half of them wrong. With the \
-             95 % intervals of the paired differences."
+            "What {AT} right observations can gain, and do gain: the share of the queries with a needed tool among the \
+             observed ones, and the difference of nDCG@10 on those alone and on all queries. *Word for word*: the \
+             difference on all queries when the engine learns only what an identical query led to, with right \
+             observations and with half of them wrong. With the 95 % intervals of the paired differences."
         ),
         &reach,
     );
     page.table(
-        "The mean of that difference over the collections, by observations (across) and by the share of them that is wrong \
-         (down): a wrong one names one of the first five tools shown that are not relevant. In brackets on how many of the \
-         collections nDCG@10 is significantly lower than without feedback. One observation is enough for a query that comes again \
-         word for word, also a wrong one; where many do, that is what wrong ones cost.",
+        "The mean of that difference over the collections, by observations (across) and by the share of them that is \
+         wrong (down): a wrong one names one of the first five tools shown that are not relevant. In brackets, the \
+         number of collections on which nDCG@10 is significantly lower than without feedback. One observation, even a \
+         wrong one, is enough for a query that is repeated word for word; where many are, that is what wrong ones \
+         cost.",
         &harm,
     );
     if !failed.is_empty() {
-        page.table("Collections that could not be played.", &failed);
+        page.table("Collections that could not be measured.", &failed);
     }
 }
 

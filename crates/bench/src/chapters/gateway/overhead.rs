@@ -26,9 +26,10 @@ fn interface(page: &mut Document, recorded: &Tables) {
     page.subheading("What the engines cost over HTTP");
     page.block(
         "Measured by `target/dist/examples/engine-interface --out scorecard/timings/interface-overhead.csv`, after \
-         `cargo build --profile dist --bins --examples`: the same questions to the library in one process and to [`contextweaver serve`](../docs/http.md) in another, which take \
-         turns in one run. In brackets the value as a multiple of the library's. Times belong to the machine on which they \
-         were taken; nothing computes these values again.",
+         `cargo build --profile dist --bins --examples`: the same questions to the library in one process and to \
+         [`contextweaver serve`](../docs/http.md) in another, which take turns in one run. In brackets the value as a \
+         multiple of the library's. Times belong to the machine on which they were measured; these values are never \
+         computed again.",
     );
     if let Some(origin) = recorded.origin(overhead::INTERFACE_FILE) {
         page.block(&origin.sentence());
@@ -51,10 +52,10 @@ fn hops(page: &mut Document, recorded: &Tables) {
     }
     page.subheading("What a hop costs");
     page.block(
-        "Measured by `target/dist/examples/engine-overhead --out scorecard/timings/gateway-overhead.csv`, built with the \
-         profile of the packages: the same client and the same upstream, with different programs between them that take \
-         turns in one run. In brackets the value as a multiple of the direct connection's on the same path. Times belong \
-         to the machine on which they were taken; nothing computes these values again.",
+        "Measured by `target/dist/examples/engine-overhead --out scorecard/timings/gateway-overhead.csv`, built with \
+         the profile of the packages: the same client and the same upstream, with different programs between them that \
+         take turns in one run. In brackets the value as a multiple of the direct connection's on the same path. Times \
+         belong to the machine on which they were measured; these values are never computed again.",
     );
     if let Some(origin) = recorded.origin(overhead::FILE) {
         page.block(&origin.sentence());
@@ -62,10 +63,10 @@ fn hops(page: &mut Document, recorded: &Tables) {
     for (unit, reading) in [
         (
             "us",
-            "Times in µs: a call with a result of that size, the start to the first answer, the start to the first list of \
-             tools, and a list after that.",
+            "Times in µs: a call with a result of that size, from the start to the first answer, from the start to the \
+             first list of tools, and a list after that.",
         ),
-        ("calls/s", "Calls per second by the number of clients at once, in the middle of seven rounds in turns."),
+        ("calls/s", "Calls per second by the number of concurrent clients, the median of seven alternating rounds."),
         (
             "MiB",
             "Resident memory in MiB: at the end of the run, and after 1 000 and 100 000 calls in a row, of which one in 50 has \

@@ -84,37 +84,38 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
     page.heading("Gateway");
     page.block(
         "What a client sees of servers through the gateway. Catalogs and sessions recorded with public servers are not \
-         part of the repository, and where they are absent their rows are kept from an earlier run and marked; the \
-         scenarios are the project's own. Everything goes through a running gateway, the servers behind it are played. Tokens are \
-         exact counts (cl100k_base).",
+         part of the repository; where they are absent, their rows are kept from an earlier run and marked. The \
+         scenarios are the project's own. Everything goes through a running gateway; the servers behind it are \
+         simulated. Tokens are exact counts (cl100k_base).",
     );
     page.subheading("Surface");
     page.figure(surface_figure(gateway));
     page.table(
-        "Tokens of the definitions as the servers list them, as gateway mode lists three tools of its own (more with \
-         resources or prompts upstream), and as proxy mode lists every tool without its schema; the largest page of ten \
-         cards over the names of all tools as queries. The largest catalogs, the others counted, and all public ones \
-         behind one gateway.",
+        "Tokens of the definitions: as the servers list them, in gateway mode, which lists three tools of its own \
+         (more with resources or prompts upstream), and in proxy mode, which lists every tool without its schema; then \
+         the largest page of ten cards, with the names of all tools as queries. Shown are the largest catalogs, the \
+         others together, and all public ones behind one gateway.",
         &surface_table(gateway),
     );
     by_kind(page, gateway);
     page.subheading("Recorded sessions");
     page.figure(session_figure(gateway));
     if let Some(played) = Played::of(gateway) {
-        page.block(&format!("Each session counts alike: {played}."));
+        page.block(&format!("Each session counts equally: {played}."));
     }
     page.table(
-        "Calls that real servers once answered, made again through `tool_execute`. Tokens of the texts of their results, \
-         and of the gateway's answers; on the wire a result also has structured content and base64. Artifacts are \
-         recovered when the store gives back, byte for byte, what a server gave, and viewed when `tool_view` shows the \
-         beginning of a text as it is. Definitions are those of the session's servers, the surface stands for them; of the \
-         servers of sums marked by `*` some have no list there, and their tools that are called count without schemas.",
+        "Calls that real servers once answered, made again through `tool_execute`. Tokens of the texts of their \
+         results, and of the gateway's answers; on the wire a result also has structured content and base64. Artifacts \
+         are recovered when the store returns, byte for byte, what a server gave, and viewed when `tool_view` shows \
+         the beginning of a text unchanged. Definitions are those of the session's servers; the surface is what \
+         replaces them. In sums marked `*`, some servers have no list, and those of their tools that are called count \
+         without schemas.",
         &session_table(gateway),
     );
     if let Some(played) = Played::of(gateway) {
         page.block(&format!(
-            "Together the results have {} tokens and the answers {}. That sum says little: the two largest sessions are {} \
-             of it.",
+            "Together the results have {} tokens and the answers {}. That sum says little: the two largest sessions \
+             make up {} of it.",
             count(played.results),
             count(played.answers),
             percent(played.largest),
@@ -132,7 +133,7 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
     );
     let failed = failures(gateway);
     if !failed.is_empty() {
-        page.table("What went otherwise.", &failed);
+        page.table("What went differently.", &failed);
     }
     overhead::section(page, tables);
 }
@@ -159,19 +160,19 @@ fn by_kind(page: &mut Document, gateway: &GatewayResults) {
     page.subheading("Tools, resources and prompts");
     for (name, _, facts) in &all {
         page.block(&format!(
-            "The collection [`gold/{name}`](../gold/{name}/README.md): {} servers of a public library behind one gateway, written for \
-             this project like its requests. Each request needs items of one kind and is put to the gateway's search of that kind \
-             (`tool_browse`, `resource_browse`, `prompt_browse`), twice: as people speak and as a model asks. That the \
-             kind is known is taken for granted, and one hand wrote items and both wordings: a model that does not know the items \
-             asks in other words.",
+            "The collection [`gold/{name}`](../gold/{name}/README.md): {} servers of a public library behind one \
+             gateway, written for this project, as were its requests. Each request needs items of one kind and is put \
+             to the gateway's search of that kind (`tool_browse`, `resource_browse`, `prompt_browse`), twice: as \
+             people speak and as a model asks. It is assumed that the kind is known, and one author wrote the items \
+             and both wordings: a model that does not know the items would use other words.",
             count(facts.servers),
         ));
     }
     page.table(
-        "Tokens of the lists of all servers (`tools/list`, `resources/list`, `prompts/list`), of the gateway's own tools for that \
-         kind, and of a page of at most ten cards, on average over all requests. *Saved* compares the list with those tools and one \
-         page together. Clients show models the list of tools; of resources and prompts many show only what a person picks, \
-         and there is nothing to save.",
+        "Tokens of the lists of all servers (`tools/list`, `resources/list`, `prompts/list`), of the gateway's own \
+         tools for that kind, and of a page of at most ten cards, on average over all requests. *Saved* compares the \
+         list with those tools and one page together. Clients show models the list of tools; many show only those \
+         resources and prompts that a person picks, and then there is nothing to save.",
         &kind_table(gateway),
     );
     page.table(
@@ -476,8 +477,8 @@ pub(super) fn answers(gateway: &GatewayResults) -> Vec<Answer> {
     });
     let played = Played::of(gateway).filter(|played| played.grown > 0).map(|played| {
         let text = format!(
-            "Servers with small results gain nothing by the gateway: in {} of {} recorded sessions the answers had more tokens \
-             than the results.",
+            "Servers with small results gain nothing from the gateway: in {} of {} recorded sessions the answers had \
+             more tokens than the results.",
             count(played.grown),
             count(played.sessions),
         );

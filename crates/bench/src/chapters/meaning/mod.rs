@@ -43,7 +43,7 @@ impl CollectionChapter for Meaning {
             sum / facts.queries.max(1) as f64
         };
         let queries: usize = facts.changes.iter().map(|change| change.2).sum();
-        broken.unless(queries == facts.queries, "the changes are of another number of queries");
+        broken.unless(queries == facts.queries, "the changes are of a different number of queries");
         let ascending = facts.changes.windows(2).all(|pair| (pair[0].0, pair[0].1) < (pair[1].0, pair[1].1));
         broken.unless(ascending, "the changes are out of order");
         let of_tools =
@@ -68,7 +68,7 @@ impl CollectionChapter for Meaning {
                 let known = ranked.facts(engine, case).and_then(|facts| facts.measures.get(measure));
                 broken.unless(
                     known.is_none_or(|known| known == side),
-                    format!("{measure}: `{engine}` has another figure"),
+                    format!("{measure}: `{engine}` has a different figure"),
                 );
             }
         }

@@ -33,18 +33,18 @@ const TIMED: [&str; 3] = [LEXICAL, DEFAULT, "best"];
 pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tables: &Tables) {
     page.heading("What meaning adds");
     page.block(
-        "The default engine against the same engine by words alone, on each collection. The difference is the semantic \
-         table that the program carries. It was trained on pairs of other sources than these collections, so all of them are \
-         data that it has not seen.",
+        "The default engine against the same engine with words alone, on each collection. The difference between the \
+         two is the semantic table built into the program. It was trained on pairs from sources other than these \
+         collections, so it has seen none of them.",
     );
     page.figure(figure(meaning));
     for (at, measure) in MEASURES.into_iter().enumerate() {
         page.subheading(&format!("{measure} with and without meaning"));
         page.table(
-            "The mean with its interval; the difference is paired. The interval of the mean over collections resamples the \
-             queries within each: it holds for these collections. By tool, queries that need the same tool first are resampled \
-             together, as they are not independent evidence. That of any collections (Student's t over the differences) \
-             is for others like them.",
+            "The mean with its interval; the difference is paired. The interval of the mean over collections resamples \
+             the queries within each: it holds for these collections. By tool, queries that need the same tool first \
+             are resampled together, as they are not independent evidence. The interval of any collections (Student's \
+             t over the differences) is for others like these.",
             &measured(meaning, at),
         );
     }
@@ -54,8 +54,8 @@ pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tabl
     if !cost.is_empty() {
         page.subheading("What a query costs");
         page.table(
-            "Recorded, not computed: median time of a search in microseconds by the number of tools (across), of the newest \
-             day, and of several recordings the slowest; [Latency](routing-cost.md#latency) has the rest.",
+            "Recorded, not computed: median time of a search in microseconds by the number of tools (across), on the \
+             newest day, and the slowest of several recordings; [Latency](routing-cost.md#latency) has the rest.",
             &cost,
         );
     }

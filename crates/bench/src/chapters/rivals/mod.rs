@@ -105,14 +105,15 @@ impl Chapter for Rivals {
                 "it names tools for other queries than it ranked",
             );
             let stated = facts.measures.keys().map(String::as_str);
-            broken.unless(stated.eq(sorted(MEASURES)), "it has other measures than are recorded");
+            broken.unless(stated.eq(sorted(MEASURES)), "it has different measures than are recorded");
             if let Some(inside) = inside {
                 let is_same = facts
                     .measures
                     .iter()
                     .all(|(name, value)| inside.measures.get(name).is_some_and(|one| same(one.mean, value.mean)));
                 let what = format!(
-                    "`{engine}` gives other figures inside the harness: run `contextweaver bench run --engines {engine}`"
+                    "`{engine}` gives different figures inside the harness: run `contextweaver bench run --engines \
+                     {engine}`"
                 );
                 broken.unless(is_same, what);
             }

@@ -185,11 +185,12 @@ pub(super) fn chapter(
     let board = Board::of(results);
     page.heading("Rivals in the same run");
     page.block(&format!(
-        "Engines of others and ours through one door ([protocol 1](../docs/engines.md)): the same catalogs and queries, ids \
-         and orders that say nothing, no judgement within reach. Recorded by `contextweaver bench run --engines all` (†), \
-         {}; `bench check` computes them nowhere, and holds every mean against the recorded ranks and ours against what they \
-         give inside the harness. Engines are sorted by mean nDCG@10; the mean gives every collection the same weight, its \
-         interval is that of the queries. A word stands where an engine did not finish or was not run.",
+        "Third-party engines and ours through one interface ([protocol 1](../docs/engines.md)): the same catalogs and \
+         queries, ids and orders that reveal nothing, no judgement within reach. Recorded by `contextweaver bench run \
+         --engines all` (†), {}; `bench check` never computes them; it checks every mean against the recorded ranks, \
+         and ours against what they give inside the harness. Engines are sorted by mean nDCG@10; the mean gives every \
+         collection the same weight, its interval is that of the queries. A word appears where an engine did not \
+         finish or was not run.",
         days(&results.records)
     ));
     let [ndcg, recall, paired] = quality(results);
@@ -197,19 +198,20 @@ pub(super) fn chapter(
     page.table("recall@5.", &recall);
     page.figure(figure(&board, results));
     page.table(
-        "Our default minus each engine, query by query, over the collections that both finished: the mean difference with its \
-         95 % interval on these collections, and what that says of ours; then the interval for a collection that is not among \
-         them (Student's t over the collections). The first resamples queries, or, where it is wider, tools with all their \
-         queries, as far as the records say which tool a query needs.",
+        "Our default minus each engine, query by query, over the collections that both finished: the mean difference \
+         with its 95 % interval on these collections, and what that says about ours; then the interval for a \
+         collection that is not among them (Student's t over the collections). The first resamples queries, or, where \
+         it is wider, tools with all their queries, as far as the records say which tool a query needs.",
         &paired,
     );
     page.table(
         &format!(
-            "Versions, and what the order of the catalog changes. A second process gets the catalog in another order and up to \
-             {SECOND_ORDER} queries of each collection (*asked*); *other lists* are those of its answers that are not the first \
-             process's list of up to {TOP} tools, the order of equal scores and a cut among them aside. A list can differ far \
-             below the places that are measured. Repeats have no column: the first process is asked a tenth of the queries \
-             twice, and one answer that differs ends the run as failed."
+            "Versions, and what the order of the catalog changes. A second process gets the catalog in a different \
+             order and up to {SECOND_ORDER} queries of each collection (*asked*); *other lists* are those of its \
+             answers that differ from the first process's list of up to {TOP} tools, apart from the order of equal \
+             scores and a cut among them. A list can differ far below the places that are measured. Repeats have no \
+             column: the first process is asked a tenth of the queries twice, and a single answer that differs fails \
+             the run."
         ),
         &versions(&board),
     );
@@ -217,9 +219,10 @@ pub(super) fn chapter(
     if let Some(results) = on_everyday.filter(|results| !results.records.is_empty()) {
         page.subheading("On everyday requests");
         page.block(&format!(
-            "The [everyday requests](everyday.md) through the same door, recorded {}: as people speak, as models ask, and as \
-             models ask among the tools of many more servers. Where a model sent two searches, each engine is asked both, and \
-             its answers are taken in turn. Engines are sorted by what they find as people speak.",
+            "The [everyday requests](everyday.md) through the same interface, recorded {}: as people speak, as models \
+             ask, and as models ask among the tools of many more servers. Where a model sent two searches, each engine \
+             is asked both, and its answers are taken alternately. Engines are sorted by what they find as people \
+             speak.",
             days(&results.records)
         ));
         page.table(
@@ -346,8 +349,8 @@ pub(super) fn answers(
         ]);
     }
     let mut text = format!(
-        "{measure} of `{DEFAULT}` minus that of the best [engines of others](rivals.md), recorded {}, with the 95 % interval of the \
-         queries and that for another collection (Student's t):\n\n{}",
+        "{measure} of `{DEFAULT}` minus that of the best [third-party engines](rivals.md), recorded {}, with the 95 % \
+         interval of the queries and that for another collection (Student's t):\n\n{}",
         days(&results.records),
         table.markdown(),
     );
@@ -359,7 +362,10 @@ pub(super) fn answers(
     if !ahead.is_empty() {
         answers.push(Answer::new(
             Question::Failure,
-            format!("[Engines of others](rivals.md) that are shown to find more than `{DEFAULT}` by {measure}: {ahead}.{KEPT}"),
+            format!(
+                "[Third-party engines](rivals.md) that are shown to find more than `{DEFAULT}` by {measure}: \
+                     {ahead}.{KEPT}"
+            ),
         ));
     }
     answers.extend(on_everyday.into_iter().flat_map(everyday_answers));
@@ -383,7 +389,7 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     shown.extend((best != fastest).then_some(*best));
     let shown: Vec<String> = shown.iter().map(|(engine, us)| format!("{engine} {}", quantity(*us as f64))).collect();
     let text = format!(
-        "Median µs of an answer through one door among {} tools, ours, the control, the fastest and the best of \
+        "Median µs of an answer through one interface among {} tools, ours, the control, the fastest and the best of \
          [others](rivals.md#what-they-cost): {}.{KEPT}",
         count(largest.first()?.tools),
         shown.join(", "),
@@ -397,15 +403,14 @@ fn front_reading(tables: &Tables) -> String {
     let days = match (days.first(), days.last()) {
         (Some(first), Some(last)) if first != last => format!("in runs from {first} to {last}"),
         (Some(day), _) => format!("in a run of {day}"),
-        _ => "on no day that is known".to_owned(),
+        _ => "on an unknown day".to_owned(),
     };
     let machine = tables.origin(TIMES_FILE).and_then(|origin| origin.machine.clone());
-    let machine =
-        machine.map_or("a machine that was not noted".to_owned(), |machine| format!("one machine (`{machine}`)"));
+    let machine = machine.map_or("an unrecorded machine".to_owned(), |machine| format!("one machine (`{machine}`)"));
     format!(
-        "Recall against time, all through the same door, recorded on {machine} {days} (†). Tokens are not in it: of engines of \
-         others the ranks of the needed tools are recorded and not which ten they show. The \
-         [front with tokens](routing.md) is of our configurations alone."
+        "Recall against time, all through the same interface, recorded on {machine} {days} (†). Tokens are left out: \
+         for third-party engines, the ranks of the needed tools are recorded, not which ten tools they show. The \
+         [front with tokens](routing.md) covers our configurations only."
     )
 }
 
@@ -481,9 +486,10 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
         page.block(&origin.sentence());
     }
     let reading = format!(
-        "On `{}` ({} tools). Start of the process to its first answer and loading the catalog in ms; the time of an answer, \
-         the way through the pipe included, in µs, with the pipe alone beside it; the largest memory in MiB. The machine was \
-         shared while these were taken: read them as ratios. Over all collections is the median of the medians.",
+        "On `{}` ({} tools). From the start of the process to its first answer, and loading the catalog, in ms; the \
+         time of an answer, including the way through the pipe, in µs, with the pipe alone beside it; peak memory in \
+         MiB. The machine was shared during these measurements: read them as ratios. Over all collections is the \
+         median of the medians.",
         first.collection,
         count(first.tools)
     );
@@ -637,7 +643,7 @@ mod tests {
         assert!(svg.contains("class=\"o s1\"") && !svg.contains("class=\"o s0\""), "{svg}");
         let said = front_reading(&tables);
         let expected =
-            "recorded on a machine that was not noted in runs from 2026-01-01 to 2026-01-03 (†). Tokens are not in it";
+            "recorded on an unrecorded machine in runs from 2026-01-01 to 2026-01-03 (†). Tokens are left out";
         assert!(said.contains(expected), "{said}");
     }
 

@@ -102,10 +102,10 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
         format!(" Costs are [recorded](rivals.md#what-they-cost) among {} tools.", count(row.tools))
     });
     format!(
-        "Means over {} [collections](routing.md): no weight was trained, a few constants [chosen](../docs/bias.md) on them. \
-         `{DEFAULT}` is what users get, `{BEST}` adds a sentence encoder, `{LEXICAL}` ranks by words alone, `{CONTROL}` \
-         (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count \
-         collections (sign flips, Holm).{door}\n\n{}",
+        "Means over {} [collections](routing.md): no weight was trained on them, a few constants were \
+         [chosen](../docs/bias.md) on them. `{DEFAULT}` is what users get, `{BEST}` adds a sentence encoder, \
+         `{LEXICAL}` ranks by words alone, `{CONTROL}` (flat BM25) is the control. The interval is for other \
+         collections like these (Student's t); better and worse count collections (sign flips, Holm).{door}\n\n{}",
         count(cases.len()),
         table.markdown().trim_end(),
     )
@@ -120,8 +120,8 @@ fn saving(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
     let held =
         |engine: &str| mean_of(scores, engine, cases, |facts| Some(facts.measures.get("recall@10")?.mean)).map(percent);
     Some(format!(
-        "Ten cards instead of all definitions spare the median collection {} of the [tokens](routing-cost.md#tokens) and hold {} of \
-         the needed tools (ten of flat BM25 {} and {}).",
+        "Ten cards instead of all definitions save the median collection {} of the [tokens](routing-cost.md#tokens) \
+         and contain {} of the needed tools (ten of flat BM25 {} and {}).",
         spared(DEFAULT)?,
         held(DEFAULT)?,
         spared(CONTROL)?,
@@ -164,8 +164,8 @@ fn smallest(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
     let (tokens, name) = cases.iter().filter_map(tokens).min_by_key(|(tokens, _)| tokens.naive)?;
     let found = |engine: &str| Some(percent(scores.facts(engine, &name)?.measures.get("recall@10")?.mean));
     Some(format!(
-        "A catalog that fits the prompt needs no router: all {} tools of {name} take {} tokens; ten cards take {} and hold {} of the \
-         needed tools (flat BM25 {}).",
+        "A catalog that fits the prompt needs no router: all {} tools of {name} take {} tokens; ten cards take {} and \
+         contain {} of the needed tools (flat BM25 {}).",
         count(scores.facts(DEFAULT, &name)?.tools),
         count(tokens.naive),
         fixed(tokens.cards_mean, 0),
@@ -205,7 +205,7 @@ mod tests {
             .map(|answer| format!("{}: {}", answer.question.title(), answer.text))
             .collect();
         insta::assert_snapshot!(shown.join("\n\n"), @r"
-        How good it is: Means over 10 [collections](routing.md): no weight was trained, a few constants [chosen](../docs/bias.md) on them. `default` is what users get, `best` adds a sentence encoder, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm). Costs are [recorded](rivals.md#what-they-cost) among 4,076 tools.
+        How good it is: Means over 10 [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on them. `default` is what users get, `best` adds a sentence encoder, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm). Costs are [recorded](rivals.md#what-they-cost) among 4,076 tools.
 
         | engine  | recall@5 | nDCG@10 | recall@5 less control | better / worse | prompt tokens | weights MB | index ms † | answer µs † | memory MiB † |
         | ------- | -------: | ------: | --------------------: | -------------: | ------------: | ---------: | ---------: | ----------: | -----------: |
@@ -215,11 +215,11 @@ mod tests {
 
         Where it fails: Least recall@5: toolbench .500 (flat BM25 .476), nestful .570 (flat BM25 .546), metatool_multi .640 (flat BM25 .616).
 
-        What it saves: Ten cards instead of all definitions spare the median collection 98.9 % of the [tokens](routing-cost.md#tokens) and hold 77.2 % of the needed tools (ten of flat BM25 98.9 % and 74.5 %).
+        What it saves: Ten cards instead of all definitions save the median collection 98.9 % of the [tokens](routing-cost.md#tokens) and contain 77.2 % of the needed tools (ten of flat BM25 98.9 % and 74.5 %).
 
         Where it fails: Most is [lost](routing-loss.md) where query and tool share no word: 15.0 % of the needed tools of toolbench (flat BM25 15.7 %).
 
-        When not to use it: A catalog that fits the prompt needs no router: all 83 tools of contextweaver_83 take 12,284 tokens; ten cards take 429 and hold 91.3 % of the needed tools (flat BM25 88.8 %).
+        When not to use it: A catalog that fits the prompt needs no router: all 83 tools of contextweaver_83 take 12,284 tokens; ten cards take 429 and contain 91.3 % of the needed tools (flat BM25 88.8 %).
         ");
         assert!(answers(&Scores::new(&[]), &[]).is_empty());
     }

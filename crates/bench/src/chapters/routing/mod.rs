@@ -141,7 +141,7 @@ impl Chapter for Routing {
                 reasons.extend(beside_the_control(facts, control));
             }
             if let Some(inputs) = ranked.inputs(CONTROL, case).filter(|one| **one != record.provenance.inputs_sha256) {
-                reasons.push(format!("the control is of other inputs there: {inputs}"));
+                reasons.push(format!("the control has different inputs there: {inputs}"));
             }
             if let Some(public) = stated(record.origin, case) {
                 let own = (facts.tools, facts.answerable + facts.unanswerable);
@@ -153,7 +153,7 @@ impl Chapter for Routing {
         }
         for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
             if results.name != CONTROL && ranked.facts(CONTROL, case).is_some() {
-                let reason = format!("the control was measured there, and this failed: {message}");
+                let reason = format!("the control was measured there, but this failed: {message}");
                 wrong.push(Wrong { results: results.name.clone(), case: case.to_owned(), reason });
             }
         }
@@ -203,11 +203,11 @@ fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
         reasons.push("its parts of the queries are not those of the control".to_owned());
     }
     if facts.work.terms != control.work.terms {
-        reasons.push("its index has other terms than that of the control".to_owned());
+        reasons.push("its index has different terms than that of the control".to_owned());
     }
     let naive = |facts: &Facts| facts.tokens.as_ref().map(|tokens| (tokens.estimator.clone(), tokens.naive));
     if naive(facts) != naive(control) {
-        reasons.push("the definitions cost other tokens than with the control".to_owned());
+        reasons.push("the definitions cost a different number of tokens than with the control".to_owned());
     }
     if !follows_from_ranks(facts, control) {
         reasons.push("recall@5: the ranks give another difference from the control".to_owned());

@@ -30,9 +30,9 @@ pub(super) fn chapter(page: &mut Document, scores: &Scores<'_>, tables: &Tables)
     page.figure(front);
     if is_drawn {
         page.block(
-            "Engines of others are not among these: which ten tools they show is not recorded, only where the needed ones \
-             stand, so the tokens of their cards are not known, and their times are those of an answer through a pipe. \
-             Beside ours by the same door they stand in [recall against time](rivals.md#what-they-cost).",
+            "Third-party engines are not among these: which ten tools they show is not recorded, only the ranks of the \
+             needed ones, so the tokens of their cards are unknown, and their times are those of an answer through a \
+             pipe. [Recall against time](rivals.md#what-they-cost) shows them beside ours through the same interface.",
         );
     }
     page.figure(figures::versus_control(scores));
@@ -88,7 +88,7 @@ fn collections(page: &mut Document, scores: &Scores<'_>, cases: &[Case<'_>]) {
 
     page.subheading("nDCG@10");
     let table = by_engine(scores, cases, &engines, |facts| facts.measures.get("nDCG@10").map(|one| share(one.mean)));
-    page.table("How high the relevant tools stand among the first ten; one means all of them at the top.", &table);
+    page.table("How high the relevant tools rank among the first ten; one means all of them at the top.", &table);
 
     page.subheading("Difference from the control");
     page.table(
@@ -202,9 +202,9 @@ fn copies(page: &mut Document, scores: &Scores<'_>) {
 fn growth(page: &mut Document, scores: &Scores<'_>, collection: &str) {
     page.heading(&format!("Growth of {collection}"));
     page.block(
-        "A core of tools and the queries that it answers stay the same at every size; only the distractors around them \
-         become more. The grades of distractors are [defined](definitions.md). These figures are of one seed and every \
-         engine; [by seeds](seeds.md) stand the default and the control over several.",
+        "A core of tools and the queries that it answers stay the same at every size; only the number of distractors \
+         around them grows. The grades of distractors are [defined](definitions.md). These figures are for one seed \
+         and every engine; [by seeds](seeds.md) has the default and the control over several.",
     );
     page.figure(figures::recall_by_size(scores, collection));
 
@@ -275,10 +275,10 @@ fn loss(page: &mut Document, scores: &Scores<'_>) {
         }
     }
     page.table(
-        "A row without its last column sums to one: what was found among the first five, and by which cause the rest was \
-         not. Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts \
-         those of them that were found all the same, by meaning or by a corrected spelling. Pruning is what navigating the \
-         choice graph gives up against scoring every tool.",
+        "A row without its last column sums to one: what was found among the first five, and why the rest was not. \
+         Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts \
+         those of them that were found anyway, by meaning or by a corrected spelling. Pruning is what navigating the \
+         choice graph loses compared with scoring every tool.",
         &table,
     );
 }
@@ -290,8 +290,8 @@ fn ties(page: &mut Document, scores: &Scores<'_>) {
     });
     page.table(
         &format!(
-            "{RECALL} when equal scores fall as badly as they can, on average, and as well as they can: figures far \
-             apart mean that the order of ids decides, not the score.",
+            "{RECALL} when equal scores are ordered as badly as possible, on average, and as well as possible: figures \
+             far apart mean that the order of ids decides, not the score.",
         ),
         &table,
     );
@@ -312,7 +312,7 @@ fn registers(page: &mut Document, scores: &Scores<'_>) {
     for case in scores.cases(|case| case.is_as_it_is(Origin::Embedded)) {
         page.subheading(case.name);
         let table = by_slice(scores, &case, "register", |facts| &facts.by_register);
-        page.table(&format!("Mean {RECALL} over the queries that are put in this way."), &table);
+        page.table(&format!("Mean {RECALL} over the queries that are phrased this way."), &table);
     }
 }
 
@@ -406,7 +406,7 @@ fn work(page: &mut Document, scores: &Scores<'_>) {
     let cases = scores.cases(Case::is_plain_or_mixed);
     let table = by_engine(scores, &cases, &scores.engines(), |facts| Some(fixed(facts.work.postings_per_query, 0)));
     page.table(
-        "Postings that the words of a query have on average: what search times are made of, equal on every machine.",
+        "Postings that the words of a query have on average: what search times depend on, the same on every machine.",
         &table,
     );
 
@@ -434,9 +434,9 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.block(&recording.origin());
     page.figure(figures::latency(scores, &recording.rows));
     page.table(
-        "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
-         the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of megabytes \
-         of the result. Times depend on the machine, and nothing computes them again.",
+        "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD \
+         is the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of \
+         megabytes of the result. Times depend on the machine, and are never computed again.",
         &recording::times(&recording.rows),
     );
 }
@@ -458,7 +458,7 @@ fn engines(page: &mut Document, scores: &Scores<'_>) {
     page.heading("Configurations of the engines");
     let Some((first, others)) = scores.results().split_first() else { return };
     page.block(&format!(
-        "The whole configuration of `{}` as it was run; of the others what differs from it.",
+        "The whole configuration of `{}` as it was run; for the others, only what differs from it.",
         first.name
     ));
     page.subheading(&first.name);
@@ -512,8 +512,8 @@ pub(super) fn front(scores: &Scores<'_>) -> Vec<String> {
         "No results are recorded yet.".to_owned()
     } else {
         format!(
-            "{}\n\n{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved \
-             is the share of the prompt that the first ten cards spare against all definitions. The \
+            "{}\n\n{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; \
+             tokens saved is the share of the prompt that the first ten cards save compared with all definitions. The \
              [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
             table.markdown().trim_end(),
         )
@@ -573,7 +573,7 @@ mod tests {
 
         ### nDCG@10
 
-        How high the relevant tools stand among the first ten; one means all of them at the top.
+        How high the relevant tools rank among the first ten; one means all of them at the top.
 
         | case      | tools | queries | default | bm25 |
         | --------- | ----: | ------: | ------: | ---: |
@@ -609,7 +609,7 @@ mod tests {
 
         ### nDCG@10
 
-        How high the relevant tools stand among the first ten; one means all of them at the top.
+        How high the relevant tools rank among the first ten; one means all of them at the top.
 
         | case      | tools | queries | default | bm25 |
         | --------- | ----: | ------: | ------: | ---: |
@@ -635,7 +635,7 @@ mod tests {
 
         ## Where recall is lost
 
-        A row without its last column sums to one: what was found among the first five, and by which cause the rest was not. Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts those of them that were found all the same, by meaning or by a corrected spelling. Pruning is what navigating the choice graph gives up against scoring every tool.
+        A row without its last column sums to one: what was found among the first five, and why the rest was not. Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts those of them that were found anyway, by meaning or by a corrected spelling. Pruning is what navigating the choice graph loses compared with scoring every tool.
 
         | case      | tools | engine  | recall@5 | vocabulary | pruning |    tie | ranking | rescued |
         | --------- | ----: | ------- | -------: | ---------: | ------: | -----: | ------: | ------: |
@@ -644,7 +644,7 @@ mod tests {
 
         ## Ties
 
-        recall@5 when equal scores fall as badly as they can, on average, and as well as they can: figures far apart mean that the order of ids decides, not the score.
+        recall@5 when equal scores are ordered as badly as possible, on average, and as well as possible: figures far apart mean that the order of ids decides, not the score.
 
         | case      | tools | queries |            default |               bm25 |
         | --------- | ----: | ------: | -----------------: | -----------------: |
@@ -691,7 +691,7 @@ mod tests {
 
         ### household
 
-        Mean recall@5 over the queries that are put in this way.
+        Mean recall@5 over the queries that are phrased this way.
 
         | register    | queries | default | bm25 |
         | ----------- | ------: | ------: | ---: |
@@ -721,7 +721,7 @@ mod tests {
 
         ## Work
 
-        Postings that the words of a query have on average: what search times are made of, equal on every machine.
+        Postings that the words of a query have on average: what search times depend on, the same on every machine.
 
         | case      | tools | queries | default |   bm25 |
         | --------- | ----: | ------: | ------: | -----: |
@@ -740,7 +740,7 @@ mod tests {
         No timings are recorded; `bench run --record-timings` records those of a machine.
         # Configurations of the engines
 
-        The whole configuration of `default` as it was run; of the others what differs from it.
+        The whole configuration of `default` as it was run; for the others, only what differs from it.
 
         ## default
 
@@ -772,7 +772,7 @@ mod tests {
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |                  97.0 % |                97.0 % |
         | toolbench  | 3,912 |     764 |     .476 [.44, .51] |            failed |                  99.9 % |                failed |
 
-        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
+        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards save compared with all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
         ");
     }
 

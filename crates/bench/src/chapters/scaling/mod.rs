@@ -107,7 +107,7 @@ impl Chapter for Scaling {
             let rival = tables.rivals.iter().filter(of_index).find(|row| row.tools == facts.tools);
             if let Some(row) = rival.filter(|row| row.value != facts.index_bytes as f64) {
                 let (recorded, own) = (row.value, facts.index_bytes);
-                let reason = format!("{RIVALS_FILE} has {recorded} bytes for this index, and it has {own}");
+                let reason = format!("{RIVALS_FILE} has {recorded} bytes for this index, but it has {own}");
                 wrong.push(Wrong { results: results.name.clone(), case: record.case.clone(), reason });
             }
         }
@@ -142,7 +142,7 @@ fn check(case: &str, facts: &ScalingFacts, before: Option<&ScalingFacts>, broken
     broken.ascending("postings read, touched and in the index", &reads);
     broken.unless(facts.touched_p95 <= facts.postings as f64, "a query touches more postings than there are");
     let Some(before) = before else { return };
-    broken.unless(facts.queries == before.queries, "other queries than at the size before");
+    broken.unless(facts.queries == before.queries, "different queries than at the previous size");
     let tools = facts.tools as f64 / before.tools as f64;
     let counters = |facts: &ScalingFacts| {
         let whole = [facts.namespaces, facts.terms, facts.postings, facts.index_bytes].map(|count| count as f64);
@@ -157,7 +157,7 @@ fn check(case: &str, facts: &ScalingFacts, before: Option<&ScalingFacts>, broken
     }
     let per_tool = |facts: &ScalingFacts| facts.postings as f64 / facts.tools as f64;
     let ratio = per_tool(facts) / per_tool(before);
-    broken.unless((0.5..=2.0).contains(&ratio), "the postings of a tool are not those of the size before");
+    broken.unless((0.5..=2.0).contains(&ratio), "the postings of a tool are not those of the previous size");
 }
 
 #[cfg(test)]
@@ -213,6 +213,6 @@ mod tests {
             *count /= 10;
         }
         let wrong = wrong(&forged).join("\n");
-        assert!(wrong.contains("the postings of a tool are not those of the size before"), "{wrong}");
+        assert!(wrong.contains("the postings of a tool are not those of the previous size"), "{wrong}");
     }
 }

@@ -40,11 +40,12 @@ pub(super) fn chapter(page: &mut Document, scaling: &Results<ScalingFacts>, reco
     }
     page.heading("Growth with size");
     page.block(
-        "What a search touches and takes as the catalog grows. The catalogs are made for this: words, lengths and \
-         servers have the statistics of real ones, and what the tools do has no meaning; the queries are those of the \
-         collection around which they are made. [docs/performance.md](../docs/performance.md) says what bounds each \
-         size. The last row of a table is the slope of the least-squares line through the logarithms of the column \
-         and of the number of tools, from 1,000 tools on: 0 is what does not grow, 1 what grows in proportion.",
+        "What a search touches, and what it costs, as the catalog grows. The catalogs are generated for this: words, \
+         lengths and servers have the statistics of real ones, but what the tools do has no meaning; the queries are \
+         those of the collection around which the catalogs are made. [docs/performance.md](../docs/performance.md) \
+         says what bounds each size. The last row of a table is the slope of the least-squares line through the \
+         logarithms of the column and of the number of tools, from 1,000 tools on: 0 means that it does not grow, 1 \
+         that it grows in proportion.",
     );
     let series = series(scaling, times);
     page.figure(times_figure(&series, rivals));
@@ -53,8 +54,8 @@ pub(super) fn chapter(page: &mut Document, scaling: &Results<ScalingFacts>, reco
         let [counters, failed] = tables(scaling);
         page.subheading("Counters");
         page.table(
-            "Of the index without vectors; exact, and the same on every machine. Touched are the postings of a query's \
-             words; read are those that the search for ten tools cannot pass over.",
+            "For the index without vectors; exact, and the same on every machine. Touched are the postings of a \
+             query's words; read are those that the search for ten tools cannot skip.",
             &counters,
         );
         if !failed.is_empty() {
@@ -67,7 +68,7 @@ pub(super) fn chapter(page: &mut Document, scaling: &Results<ScalingFacts>, reco
         page.table(
             "Text in, ten ids out, on one thread after warm-up, in µs; the rest in ms: the index of a loaded catalog, \
              a saved index ready for its first query, its file mapped into memory, the same and the answer to it, and \
-             the choice graph. Medians but for p95.",
+             the choice graph. All are medians except p95.",
             &times_table(&recording.rows),
         );
     }
@@ -76,8 +77,8 @@ pub(super) fn chapter(page: &mut Document, scaling: &Results<ScalingFacts>, reco
         page.block(
             "Measured by `cargo run --release --manifest-path benches/rivals/Cargo.toml -- --out \
              scorecard/timings/rivals.csv`: the same catalogs and queries in one run on one thread, engines taking \
-             turns. In brackets the value as a multiple of that of `lexical`. The share of the ten first is what an \
-             engine finds of what flat BM25 of this project finds.",
+             turns. In brackets the value as a multiple of that of `lexical`. The share of the first ten is how much \
+             an engine finds of what this project's flat BM25 finds.",
         );
         if let Some(origin) = recorded.origin(RIVALS_FILE) {
             page.block(&origin.sentence());
@@ -172,7 +173,7 @@ const MEASURES: [(&str, f64); 4] =
 const SHARED: &str = "top 10 shared";
 
 fn rivals_table(rows: &[RivalRow]) -> Table {
-    let titles = ["engine"].into_iter().chain(MEASURES.map(|measure| measure.0)).chain(["of the ten first"]);
+    let titles = ["engine"].into_iter().chain(MEASURES.map(|measure| measure.0)).chain(["of the first ten"]);
     let mut table = Table::new(["tools"].into_iter().chain(titles)).numbered().words(&["engine"]);
     let sizes: BTreeSet<usize> = rows.iter().map(|row| row.tools).collect();
     for size in sizes {

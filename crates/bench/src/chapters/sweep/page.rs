@@ -14,19 +14,21 @@ use crate::results::Results;
 pub(super) fn chapter(page: &mut Document, own: &Results<SweepFacts>) {
     page.heading("Sweep of configurations");
     page.block(
-        "Is another configuration better than the default? Grids of configurations are measured on what the repository itself \
-         holds and compared with the default, case by case. `better` and `worse` mean that a sign-flip test finds a \
-         difference at the 5 % level after Holm's correction and that its interval excludes zero; `same` that no answer differs \
-         or the interval stays within one point, whatever the test finds. What is corrected together is one measure of all configurations of a grid but \
-         the default: of the context engine what is kept and fidelity, of the router the means over collections of nDCG@10 and of \
-         recall@5. `p` is the probability before the correction and `p, Holm` that after it; the results file has both for each \
-         collection too, corrected by collection.",
+        "Is another configuration better than the default? Grids of configurations are measured on what the repository \
+         itself contains and compared with the default, case by case. `better` and `worse` mean that a sign-flip test \
+         finds a difference at the 5 % level after Holm's correction and that its interval excludes zero; `same` that \
+         no answer differs or the interval stays within one point, whatever the test finds. One measure of all \
+         configurations of a grid except the default is corrected together: for the context engine, what is kept and \
+         fidelity; for the router, the means over collections of nDCG@10 and of recall@5. `p` is the probability \
+         before the correction and `p, Holm` that after it; the results file has both for each collection too, \
+         corrected by collection.",
     );
     page.block(
-        "The figures are in-sample, and they are not corrected: the default was chosen on these scenarios and collections, and \
-         whoever chooses the best of many here is shown more than it is worth. The rows of choices made without what they \
-         are scored on say how much. `bench check` computes all of it again. `bench sweep` tries the same grids on all that is on \
-         a machine, public collections and scenarios included, and other values with `--vary`.",
+        "The figures are in-sample, and not corrected for that: the default was chosen on these scenarios and \
+         collections, and the best of many that is chosen here looks better than it is. The rows of choices made \
+         without what they are scored on show by how much. `bench check` computes all of it again. `bench sweep` tries \
+         the same grids on everything on a machine, including public collections and scenarios, and other values with \
+         `--vary`.",
     );
     page.table("How many configurations of each grid differ from the default, by measure.", &words(own));
     for (record, facts) in own.measured() {
@@ -42,10 +44,10 @@ pub(super) fn chapter(page: &mut Document, own: &Results<SweepFacts>) {
     }
     page.subheading("What is varied");
     page.block(
-        "Of the context engine every combination of these values is tried: the tokens of a summary, the threshold of \
-         deduplication, a factor of all budgets (a scenario that sets its own budget keeps it), and the weights by which items are \
-         chosen. Of the router each number is varied alone; `x` is a factor of the weight of a field, and `others` are whole \
-         configurations.",
+        "For the context engine, every combination of these values is tried: the tokens of a summary, the threshold of \
+         deduplication, a factor of all budgets (a scenario that sets its own budget keeps it), and the weights by \
+         which items are chosen. For the router, each number is varied alone; `x` is a factor of the weight of a \
+         field, and `others` are whole configurations.",
     );
     page.verbatim(&own.configuration);
 }
@@ -103,8 +105,8 @@ fn edges(page: &mut Document, edges: &[(String, f64)]) {
     }
     let named: Vec<String> = edges.iter().map(|(parameter, value)| format!("{parameter} ({value})")).collect();
     page.block(&format!(
-        "Best at the first or the last value that was tried, where a configuration may go further, so that a better one may lie \
-         beyond: {}.",
+        "Best at the first or the last value that was tried, where a configuration could go further, so a better one \
+         may lie beyond: {}.",
         named.join(", ")
     ));
 }
@@ -137,10 +139,10 @@ fn of_context(page: &mut Document, swept: &context::Swept, mark: &str) {
     }
     page.table(
         &format!(
-            "The default and the configurations that nothing beats{mark}: no other one has at least as much of what is kept, or of \
-             fidelity, for fewer tokens, or more for as many. Tokens are those of all prompts; kept is the share of required \
-             items and planted facts that a prompt states or one view reaches, fidelity the share of core probes that \
-             survives in summaries."
+            "The default and the configurations that nothing beats{mark}: no other keeps at least as much, or has at \
+             least as much fidelity, for fewer tokens, or more for the same number. Tokens are those of all prompts; \
+             kept is the share of required items and planted facts that a prompt states or one view reaches, fidelity \
+             the share of core probes that survives in summaries."
         ),
         &table,
     );
@@ -153,8 +155,9 @@ fn of_context(page: &mut Document, swept: &context::Swept, mark: &str) {
         table.row(["left out".to_owned(), share(held.kept), count(held.tokens), chosen(&held.chosen)]);
         page.table(
             &format!(
-                "What choosing is worth{mark}: the default; the configuration that keeps most, of equals that with fewer tokens; and \
-                 for each scenario the one that is best so on all others, scored on the one that was left out."
+                "What choosing is worth{mark}: the default; the configuration that keeps the most, with the fewest \
+                 tokens among equals; and for each scenario the one that is best in this way on all others, scored on \
+                 the one that was left out."
             ),
             &table,
         );

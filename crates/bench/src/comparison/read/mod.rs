@@ -62,7 +62,7 @@ struct Content<'f> {
     bytes: &'f [u8],
     /// The text; `None` for other bytes.
     text: Option<&'f str>,
-    /// The text as one JSON value; `None` when it is none.
+    /// The text as one JSON value; `None` when it is not one.
     json: Option<Json>,
     part: Part<'f>,
 }

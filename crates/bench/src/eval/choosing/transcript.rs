@@ -116,8 +116,10 @@ enum Fault {
     Inputs,
     #[error("`cards` is {0}, but a question has 1 to {MOST_CARDS}")]
     Cards(usize),
-    #[error("definitions cannot be shown in the form `{0}`; use one of \
-             {forms}", forms = FORMS.map(ToolFormat::key).join(", "))]
+    #[error(
+        "definitions cannot be shown in the form `{0}`; use one of {forms}",
+        forms = FORMS.map(ToolFormat::key).join(", ")
+    )]
     As(String),
     #[error("query `{0}` is not in the queries file")]
     Query(String),
@@ -291,7 +293,7 @@ impl<R: BufRead> Lines<R> {
 /// questions that it was asked, in the order of the file. `path` is for messages.
 ///
 /// # Errors
-/// [`TranscriptError`] at the first line that is none of the form, is too long, or belongs to other questions, and where an
+/// [`TranscriptError`] at the first line that is not of the form, is too long, or belongs to other questions, and where an
 /// answer is missing.
 pub fn read<'c>(
     path: &Path,

@@ -138,9 +138,9 @@ fn refusal(source: Source, line: usize, id: &str, reason: String) -> CollectionE
 fn no_query(text: &str, error: &serde_json::Error) -> String {
     match text.trim_start().starts_with('[') {
         true => "it begins a JSON array; write one JSON object per line, without an array around them".to_owned(),
-        false if error.is_eof() => "the JSON object does not end on this line; write one JSON object per \
-                                    line"
-            .to_owned(),
+        false if error.is_eof() => {
+            "the JSON object does not end on this line; write one JSON object per line".to_owned()
+        }
         false => one_line(error),
     }
 }

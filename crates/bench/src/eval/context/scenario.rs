@@ -223,7 +223,7 @@ impl Scenario {
     /// The conversations in the bytes of [`Self::logs`].
     ///
     /// # Errors
-    /// One is none, or they lack what the scenario names in them. Only the last one may hold what must be in the prompt.
+    /// One is not a log, or they lack what the scenario names in them. Only the last one may hold what must be in the prompt.
     pub fn conversations(&self, logs: &[Vec<u8>]) -> Result<Vec<Conversation>, ScenarioError> {
         let read = |(path, bytes): (PathBuf, &Vec<u8>)| self.read(path, bytes);
         let all: Vec<Conversation> = self.paths().into_iter().zip(logs).map(read).collect::<Result<_, _>>()?;
@@ -278,7 +278,7 @@ impl Scenario {
     /// The conversation in the bytes of a log.
     ///
     /// # Errors
-    /// The log is none, lacks an event that the scenario names, or an answer does not stand in its result exactly once.
+    /// It is not a log, lacks an event that the scenario names, or an answer does not stand in its result exactly once.
     pub fn conversation(&self, bytes: &[u8]) -> Result<Conversation, ScenarioError> {
         let refuse = |reason: String| ScenarioError { path: self.events.clone(), reason };
         let conversation = self.read(self.events.clone(), bytes)?;

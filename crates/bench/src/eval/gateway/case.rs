@@ -197,7 +197,7 @@ impl Reader {
     /// A server that lists what a file says, called as the file.
     ///
     /// # Errors
-    /// The file cannot be read, or is none.
+    /// The file cannot be read, or is not a recording.
     pub fn server(&mut self, path: &Path) -> Result<Server> {
         Ok(Server { name: stem(path), lists: self.read(path)? })
     }

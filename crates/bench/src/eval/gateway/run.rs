@@ -240,7 +240,7 @@ impl Performance<'_> {
         self.client.call(tool, &members).map_err(|error| format!("{tool}: {}", error.message))
     }
 
-    /// The id for which `server:name` stands; the text itself where it is none.
+    /// The id for which `server:name` stands; the text itself where it is not such a name.
     fn id(&self, name: &str) -> String {
         let CatalogView { tools, resources, prompts, .. } = self.snapshot;
         let shelves = [tools.as_ref(), resources.as_ref(), prompts.as_ref()];

@@ -89,7 +89,7 @@ pub enum Step {
     },
     /// Calls a tool.
     Execute {
-        /// `server:tool`, or an id that is none.
+        /// `server:tool`, or an id that does not exist.
         tool: String,
         /// The arguments, as JSON.
         args: Option<String>,
@@ -114,7 +114,7 @@ pub enum Step {
     },
     /// Fills in a prompt.
     Get {
-        /// `server:name`, or an id that is none.
+        /// `server:name`, or an id that does not exist.
         prompt: String,
         /// The arguments, as JSON.
         args: Option<String>,

@@ -244,9 +244,7 @@ fn next_line(output: &mut impl BufRead) -> Option<Result<String, String>> {
             return Some(Err(format!("an answer is longer than {LONGEST_LINE} bytes")));
         }
         Ok(_) if line.last() != Some(&b'\n') => {
-            return Some(Err("the answer is cut off: it has no line \
-                                                                 ending"
-                .to_owned()));
+            return Some(Err("the answer is cut off: it has no line ending".to_owned()));
         }
         Ok(_) => {}
         Err(error) => return Some(Err(error.to_string())),

@@ -64,7 +64,7 @@ pub(super) fn end_group(group: u32) {
     let _ = group;
 }
 
-/// Whether a child has ended, or is none of ours.
+/// Whether a child has ended, or is not ours.
 fn has_ended(child: u32) -> bool {
     #[cfg(unix)]
     if let Some(child) = i32::try_from(child).ok().and_then(rustix::process::Pid::from_raw) {

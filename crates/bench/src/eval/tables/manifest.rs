@@ -37,7 +37,7 @@ impl TableOrigin {
     #[must_use]
     pub fn sentence(&self) -> String {
         let machine =
-            self.machine.as_ref().map_or("on a machine that was not noted".to_owned(), |name| format!("on `{name}`"));
+            self.machine.as_ref().map_or("on an unrecorded machine".to_owned(), |name| format!("on `{name}`"));
         let revision = self.revision.as_ref().map_or(String::new(), |revision| format!(", revision `{revision}`"));
         format!("Recorded, not computed: {} {machine}{revision}.", self.recorded)
     }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(from_json(&text).unwrap(), tables());
         let [first, second] = &tables()[..] else { panic!("two tables") };
         assert_eq!(first.sentence(), "Recorded, not computed: 2026-01-31 on `desk`.");
-        assert_eq!(second.sentence(), "Recorded, not computed: 2026-01-31 on a machine that was not noted.");
+        assert_eq!(second.sentence(), "Recorded, not computed: 2026-01-31 on an unrecorded machine.");
     }
 
     #[test]

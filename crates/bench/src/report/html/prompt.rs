@@ -72,7 +72,10 @@ fn parts(body: &mut String, stats: &BuildStats) {
     for (name, class, tokens) in rows {
         body.push_str(&bar(name, class, &count(tokens), 100.0 * tokens as f64 / stats.budget.max(1) as f64));
     }
-    body.push_str("</ul>\n<p class=\"note\">A whole bar is the budget. The parts are counted separately, the prompt as a whole.</p>\n");
+    body.push_str(
+        "</ul>\n<p class=\"note\">A whole bar is the budget. The parts are counted separately, the prompt as a \
+         whole.</p>\n",
+    );
 }
 
 fn included(body: &mut String, stats: &BuildStats) {

@@ -290,7 +290,7 @@ pub(super) fn skill(json: &str) -> Result<Document<'_>, Located> {
     Ok(Document { server: None, entries: vec![Entry::new(Form::Skill, 0, raw)] })
 }
 
-/// A document with `items` that is none of ours: a choice card.
+/// A document with `items` that is not ours: a choice card.
 fn of_others<'t>(text: &'t str, schema: Option<&RawValue>, items: &RawValue) -> Option<Document<'t>> {
     #[derive(Deserialize)]
     struct Labelled {

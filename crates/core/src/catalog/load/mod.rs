@@ -560,7 +560,7 @@ fn take_in(
     }
 }
 
-/// Refuses a description that is none.
+/// Refuses a description over the limit.
 fn bounded(draft: Draft) -> Result<Draft, Fault> {
     let length = draft.item.description.len();
     if length > MAX_DESCRIPTION_BYTES {

@@ -104,7 +104,7 @@ impl Counted for Answers {
                 (vec![(ROUTE, Said::from(path)), (STATUS, Said::Number(status.into()))], took)
             })
             .collect();
-        into.histogram("http.server.request.duration", "Time to the answer, by path and status.", &points);
+        into.histogram("http.server.request.duration", "Time to answer, by path and status.", &points);
     }
 }
 
@@ -258,7 +258,11 @@ impl<A: Api> Served<A> {
         for ((path, status), took) in &*answers {
             text.sample("answers_total", &[("path", path), ("status", &status.to_string())], &took.count());
         }
-        text.head("answer_seconds_total", "counter", "Time for answers by path and status, with the wait for a turn.");
+        text.head(
+            "answer_seconds_total",
+            "counter",
+            "Time to answer, by path and status, including the wait for a turn.",
+        );
         for ((path, status), took) in &*answers {
             let labels = [("path", *path), ("status", &status.to_string())];
             text.sample("answer_seconds_total", &labels, &took.sum().as_secs_f64());

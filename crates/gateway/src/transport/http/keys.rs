@@ -39,7 +39,7 @@ pub(super) struct Keys {
     url: Option<String>,
     client: Client,
     known: ArcSwapOption<(KeySet, Instant)>,
-    /// When the last fetch ended, and what came of it. Held while one is under way.
+    /// When the last fetch ended. Held while one is under way.
     fetched: tokio::sync::Mutex<Option<Instant>>,
     fault: Mutex<Option<String>>,
     pause: Duration,

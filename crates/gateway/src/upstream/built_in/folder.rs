@@ -173,12 +173,12 @@ fn is_document(name: &str) -> bool {
 /// Why a document cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// The path is none of a document.
+    /// The path is not that of a document.
     #[error(
         "`{0}` leads out of the folder, or to what is hidden; name a path as `search` gives it, such as guide/start.md"
     )]
     Path(String),
-    /// The file is none of a text.
+    /// The file does not hold text.
     #[error("`{path}` is not a document: those end in .{}", ENDINGS.join(", ."))]
     Ending {
         /// The path.
