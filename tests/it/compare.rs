@@ -34,7 +34,7 @@ fn run_files_are_compared_on_their_collection() {
     assert_eq!(worse.code, 1, "{}", worse.shown());
     insta::assert_snapshot!(worse.stdout, @r#"
     recall@5, base.tsv -> head.tsv: regressed
-      −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
+      −.250 (90 % interval −.375 to −.150) over 40 queries, of which 10 differ; p = .0020
       a difference of .194 would be seen four times out of five; one of .010 takes 15,054 more queries
       hits in the first five: 10 lost, 0 won; p = .0020 (exact McNemar)
 

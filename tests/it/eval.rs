@@ -383,7 +383,7 @@ fn a_baseline_is_compared_in_pairs() {
     let from = same.stdout.find("recall@5 against").unwrap_or_else(|| panic!("{}", same.shown()));
     insta::assert_snapshot!(&same.stdout[from..], @r"
     recall@5 against the baseline: same
-      .000 [.000, .000] over 40 queries, of which 0 differ; p = 1.0000
+      .000 (90 % interval .000 to .000) over 40 queries, of which 0 differ; p = 1.0000
       assuming that 10 % of the queries change, a difference of .140 would be seen four times out of five; one of .010 takes 7,809 more queries
     passed: lexical has not regressed against the baseline
     ");

@@ -194,7 +194,7 @@ struct Output<'a> {
     /// The tools that each query with an answer needs.
     wanted: BTreeMap<&'a str, Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    versus_baseline: Option<Decision>,
+    versus_baseline: Option<&'a VersusBaseline>,
     failed_gates: &'a [&'a str],
 }
 
@@ -346,7 +346,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
         _ => None,
     };
-    let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref()));
+    let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref().map(|one| &one.decision)));
     let said = Said { args, collection: &collection, ran: &ran, chosen: &choices.chosen, decision, gates: &gates };
     said.print(out)?;
     if let Some(error) = unkept {
@@ -394,7 +394,7 @@ struct Said<'a> {
     /// What programs chose among the cards of the first engine.
     chosen: &'a [Chosen],
     /// What became of the baseline, where there is one.
-    decision: Option<Decision>,
+    decision: Option<VersusBaseline>,
     gates: &'a [Gate],
 }
 
@@ -430,7 +430,7 @@ impl Said<'_> {
             choices: self.chosen,
             failed: ran.absent.iter().map(Absent::entry).collect(),
             wanted: wanted(collection),
-            versus_baseline: self.decision,
+            versus_baseline: self.decision.as_ref(),
             failed_gates: &self.failed(),
         };
         print_json(out, "bench eval", &output)
@@ -479,7 +479,14 @@ impl Said<'_> {
             writeln!(out, "\n{}: {}\n{}", one.role.name(), one.name, one.reason)?;
         }
         if let Some(decision) = &self.decision {
+            let VersusBaseline { decision, gone, of } = decision;
             writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
+            if *gone > 0 {
+                writeln!(
+                    out,
+                    "  {gone} of {of} queries of the baseline are gone or were changed, and are not compared"
+                )?;
+            }
         }
         if !self.gates.is_empty() && self.decision.is_none() {
             writeln!(out)?;
@@ -503,7 +510,7 @@ impl Said<'_> {
                 if engines { "some engines produced no results" } else { "some programs did not finish choosing" };
             bail!("{what}: {}{unjudged}", reasons(absent));
         }
-        if self.decision.is_some_and(|decision| decision.word == Word::NotComparable) {
+        if self.decision.as_ref().is_some_and(|one| one.decision.word == Word::NotComparable) {
             bail!(
                 "the baseline was measured on another catalog or other queries; record it again, or compare the queries \
                  that both have with --changed-inputs"
@@ -884,17 +891,34 @@ fn read_baseline(path: &Path) -> Result<Evaluations> {
     Ok(baseline)
 }
 
+/// What the baseline says of the first engine.
+#[derive(Serialize)]
+struct VersusBaseline {
+    #[serde(flatten)]
+    decision: Decision,
+    /// Queries of the baseline that are gone or were changed, and are not compared.
+    gone: usize,
+    /// All queries of the baseline that need a tool.
+    of: usize,
+}
+
 /// The first engine against the first of the baseline, over the queries that both have.
-fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Evaluations) -> Result<Decision> {
+fn compare(
+    args: &EvalArgs,
+    collection: &Collection,
+    first: &Measured,
+    baseline: &Evaluations,
+) -> Result<VersusBaseline> {
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
     let (then, now) = (baseline.items_on(base, collection), ItemSet::of(collection, &first.evaluation.facts.ranks));
     let recall = |value: &Value| value.of(Measure::RECALL_5);
     let alike = then.alike(&now);
     let decision = decide(&[Pair::single(alike.iter().map(|one| (recall(one.base), recall(one.head))))], MARGIN);
+    let versus = |decision| VersusBaseline { decision, gone: then.items.len() - alike.len(), of: then.items.len() };
     let same_inputs = baseline.inputs_sha256 == collection.inputs_sha256;
     let is_the_same = same_inputs && alike.len() == then.items.len() && alike.len() == now.items.len();
     if !is_the_same && !args.changed_inputs {
-        return Ok(Decision { word: Word::NotComparable, ..decision });
+        return Ok(versus(Decision { word: Word::NotComparable, ..decision }));
     }
     if !same_inputs && baseline.queries.is_empty() {
         bail!(
@@ -906,7 +930,7 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     if alike.is_empty() {
         bail!("the baseline `{}` and the queries file have no query in common", base.configuration);
     }
-    Ok(decision)
+    Ok(versus(decision))
 }
 
 /// What became of one gate.

@@ -81,7 +81,7 @@ fn answerable(own: &OwnWorkspace) -> Result<Collection> {
 fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
     let collection = answerable(own)?;
     let evaluations = measure(own, &collection)?;
-    let measured = Measured::of(&collection, &evaluations);
+    let measured = Measured::of(&own.limits, &collection, &evaluations);
     Ok(Fresh { collection, evaluations, measured })
 }
 

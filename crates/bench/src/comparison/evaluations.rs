@@ -28,6 +28,9 @@ pub struct Evaluations {
     /// The tools that each query needs by its id; empty in a file that states none.
     #[serde(default, deserialize_with = "once")]
     pub wanted: BTreeMap<String, Vec<String>>,
+    /// The limits of the gate that it was judged by; empty in a file that states none.
+    #[serde(default)]
+    pub limits: BTreeMap<String, f64>,
     /// One for each engine, at least one, each of another name.
     pub evaluations: Vec<EngineRanks>,
 }

@@ -31,7 +31,7 @@ pub struct Comparison {
     pub head: String,
     /// The verdict over all sets.
     pub verdict: Decision,
-    /// Why base and head are not comparable, set by set; empty where they are.
+    /// How the inputs of base and head differ, set by set: why they are not comparable, unless that was asked for.
     pub differing_inputs: Vec<String>,
     /// Whether the constants of our router were chosen on a set that is compared, so that its figures are higher there than
     /// elsewhere. Files do not say that: whoever knows the sets does.
@@ -196,8 +196,9 @@ pub fn compare(
     let value = |value: &Value| value.of(measure);
     let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(value)).collect();
     let verdict = decide(&pairs, MARGIN);
-    let differing_inputs = if changed_inputs { Vec::new() } else { differing_inputs(base, head) };
-    let verdict = if differing_inputs.is_empty() { verdict } else { Decision { word: Word::NotComparable, ..verdict } };
+    let differing_inputs = differing_inputs(base, head);
+    let is_comparable = changed_inputs || differing_inputs.is_empty();
+    let verdict = if is_comparable { verdict } else { Decision { word: Word::NotComparable, ..verdict } };
     Ok(Comparison {
         measure: name,
         base: base.name.clone(),
@@ -272,13 +273,16 @@ fn differing_inputs(base: &Outcomes, head: &Outcomes) -> Vec<String> {
     let reason = |name: &String| match (base.sets.get(name), head.sets.get(name)) {
         (Some(_), None) => Some(format!("`{name}` is not in `{}`{}", head.name, head.failure(name))),
         (None, Some(_)) => Some(format!("`{name}` is not in `{}`{}", base.name, base.failure(name))),
-        (Some(left), Some(right)) if left.inputs != right.inputs => {
-            Some(format!("`{name}`: the catalog or the queries changed"))
-        }
         (Some(left), Some(right)) => {
             let alike = left.alike(right).len();
             let (missing, added) = (left.items.len() - alike, right.items.len() - alike);
-            (missing + added > 0).then(|| format!("`{name}`: {missing} queries are missing and {added} were added"))
+            let counts = format!("queries missing or changed: {missing} of {}; new: {added}", left.items.len());
+            match (left.inputs == right.inputs, missing + added > 0) {
+                (true, false) => None,
+                (true, true) => Some(format!("`{name}`: {counts}")),
+                (false, false) => Some(format!("`{name}`: the catalog or the queries changed")),
+                (false, true) => Some(format!("`{name}`: the catalog or the queries changed: {counts}")),
+            }
         }
         (None, None) => None,
     };
@@ -434,7 +438,11 @@ mod tests {
         let base = outcomes("base", "1", &[Some(1); 30]);
         let cases = [
             ("changed", outcomes("head", "2", &[Some(1); 30]), "`own`: the catalog or the queries changed"),
-            ("fewer queries", outcomes("head", "1", &[Some(1); 29]), "`own`: 1 queries are missing and 0 were added"),
+            (
+                "fewer queries",
+                outcomes("head", "1", &[Some(1); 29]),
+                "`own`: queries missing or changed: 1 of 30; new: 0",
+            ),
         ];
         for (what, head, reason) in cases {
             let comparison = compared(&base, &head);

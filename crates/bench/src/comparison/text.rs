@@ -61,7 +61,7 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
     let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
-        "  {} [{}, {}] over {} queries{over}, of which {} differ; p = {}\n",
+        "  {} (90 % interval {} to {}) over {} queries{over}, of which {} differ; p = {}\n",
         signed(*difference),
         signed(*low),
         signed(*high),

@@ -4,7 +4,7 @@
 //! changed, which is what a gate is for. They are paired as [`ItemSet::alike`] pairs them: one that only got another id is
 //! the same, and one whose text or answer changed is another query and is counted apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -47,6 +47,10 @@ pub struct Judged {
 /// What changed since an earlier file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Against {
+    /// The engine of the earlier file.
+    pub engine: String,
+    /// The limits of the gate that are not those of the earlier file, which states some, each as a sentence.
+    pub limits: Vec<String>,
     /// The verdict, with the margin of the workspace.
     pub decision: Decision,
     /// recall@5 of the queries that are compared, then.
@@ -202,7 +206,19 @@ pub fn judge(
     })
 }
 
-/// The first engine against the first of an earlier file; `None` when that has no engine.
+/// The limits that differ, by their place in `gate.toml`; none where the earlier file states none.
+fn changed(limits: &Limits, base: &Evaluations) -> Vec<String> {
+    if base.limits.is_empty() {
+        return Vec::new();
+    }
+    let own = limits.stated();
+    let names: BTreeSet<&String> = base.limits.keys().chain(own.keys()).collect();
+    let stated = |value: Option<&f64>| value.map_or_else(|| "none".to_owned(), f64::to_string);
+    let differ = names.into_iter().filter(|name| base.limits.get(*name) != own.get(*name));
+    differ.map(|name| format!("{name} {} -> {}", stated(base.limits.get(name)), stated(own.get(name)))).collect()
+}
+
+/// The first engine against the same one of an earlier file, or the first there; `None` when that has no engine.
 fn against(
     limits: &Limits,
     collection: &Collection,
@@ -210,7 +226,8 @@ fn against(
     first: &EngineFacts,
     base: &Evaluations,
 ) -> Option<Against> {
-    let earlier = base.evaluations.first()?;
+    let same = base.evaluations.iter().find(|earlier| earlier.configuration == first.configuration);
+    let earlier = same.or(base.evaluations.first())?;
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
     let (then, now) = (base.items_on(earlier, collection), ItemSet::of(collection, &first.facts.ranks));
     let alike: BTreeMap<&str, Alike<'_>> = then.alike(&now).into_iter().map(|one| (one.head_id, one)).collect();
@@ -241,6 +258,8 @@ fn against(
         false => decision,
     };
     Some(Against {
+        engine: earlier.configuration.clone(),
+        limits: changed(limits, base),
         decision,
         recall_before: round6(mean(pairs.iter().map(|pair| pair.0))),
         recall_after: round6(mean(pairs.iter().map(|pair| pair.1))),

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::workspace::OwnWorkspace;
+use super::workspace::{Limits, OwnWorkspace};
 use crate::comparison::evaluations::{Evaluations, SCHEMA};
 use crate::eval::collection::Collection;
 use crate::eval::engine::Engine;
@@ -31,6 +31,8 @@ pub struct Measured {
     pub inputs_sha256: String,
     /// A digest of each query that a tool answers, by its id, as [`Collection::digests`] has it.
     pub queries: BTreeMap<String, String>,
+    /// What was to hold of the first engine, as [`Limits::stated`] has it.
+    pub limits: BTreeMap<String, f64>,
     /// One entry per engine, the one that is judged first.
     pub evaluations: Vec<EngineFacts>,
 }
@@ -72,7 +74,7 @@ pub fn measure(workspace: &OwnWorkspace, collection: &Collection) -> Result<Vec<
 impl Measured {
     /// What engines gave on `collection`, in the form of the file.
     #[must_use]
-    pub fn of(collection: &Collection, evaluations: &[(String, Evaluation)]) -> Self {
+    pub fn of(limits: &Limits, collection: &Collection, evaluations: &[(String, Evaluation)]) -> Self {
         let facts = |(name, evaluation): &(String, Evaluation)| {
             let outcomes = collection.queries.iter().zip(&evaluation.outcomes);
             let ranks = outcomes
@@ -84,6 +86,7 @@ impl Measured {
             schema_version: SCHEMA,
             inputs_sha256: collection.inputs_sha256.clone(),
             queries: collection.digests(),
+            limits: limits.stated(),
             evaluations: evaluations.iter().map(facts).collect(),
         }
     }

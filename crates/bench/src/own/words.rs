@@ -43,7 +43,26 @@ impl Judged {
         let moved = self.against.as_ref().is_some_and(|one| {
             !one.moved.is_empty() || one.before.tokens.is_some_and(|before| self.tokens != Some(before))
         });
-        moved || !self.failed.is_empty()
+        moved || !self.failed.is_empty() || !self.reservations().is_empty()
+    }
+
+    /// What makes the comparison say less than it seems to, each as the end of a sentence: a gate cannot tell a change that
+    /// removes the queries which would fail, or moves its own limits, from an honest one. A reader can.
+    fn reservations(&self) -> Vec<String> {
+        let Some(against) = &self.against else { return Vec::new() };
+        let mut all = Vec::new();
+        if against.engine != self.engine {
+            all.push(format!("`{}` is compared with `{}`", self.engine, against.engine));
+        }
+        if against.only_in_base > 0 {
+            let of = against.only_in_base + against.decision.queries;
+            let (gone, of) = (count(against.only_in_base), count(of));
+            all.push(format!("{gone} of {of} earlier queries are gone or were changed, and are not compared"));
+        }
+        if !against.limits.is_empty() {
+            all.push(format!("gate.toml changed: {}", against.limits.join(", ")));
+        }
+        all
     }
 }
 
@@ -141,6 +160,8 @@ fn verdict(judged: &Judged, committed: Committed) -> String {
         Some(Word::Improved) => "Improved",
         Some(Word::Same) if !judged.is_news() && committed == Committed::Differs => "Not recorded",
         Some(Word::Same) if !judged.is_news() => "Nothing moved",
+        // The margin hides what the queries show.
+        Some(Word::Same) if decision.high < 0.0 => "Lower, within the margin",
         Some(Word::Same) => "Same",
         Some(Word::NotComparable) => {
             return "Not comparable: no query was asked the same way before and now".to_owned();
@@ -154,18 +175,27 @@ fn verdict(judged: &Judged, committed: Committed) -> String {
         (Some(before), Some(now)) if before != now => format!("; {} -> {} tokens", count(before), count(now)),
         _ => String::new(),
     };
+    let reservations: String = judged.reservations().iter().map(|one| format!("; {one}")).collect();
     if against.moved.is_empty() {
         let queries = count(decision.queries);
-        return format!("{head}: recall@5 of your catalog is {after} over {queries} queries, as before{tokens}");
+        return format!(
+            "{head}: recall@5 of your catalog is {after} over {queries} queries, as before{tokens}{reservations}"
+        );
     }
     format!(
-        "{head}: recall@5 of your catalog {before} -> {after}, {} [{}, {}] over {} queries, p = {}{tokens}",
+        "{head}: recall@5 of your catalog {before} -> {after}, {} (90 % interval {} to {}) over {} queries, p {}{tokens}\
+         {reservations}",
         signed(decision.difference),
         signed(decision.low),
         signed(decision.high),
         count(decision.queries),
-        share(decision.p)
+        probability(decision.p)
     )
+}
+
+/// A probability after the letter p: `= .031`, or `< .001`.
+fn probability(p: f64) -> String {
+    if p < 0.001 { "< .001".to_owned() } else { format!("= {}", share(p)) }
 }
 
 /// One sentence: what a reader should do next.
@@ -203,6 +233,9 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
             format!("The queries are not the same as before, so results.json was not written: {record}, with --accept.")
         }
         (_, Some(Word::NotComparable)) => format!("The queries are not the same as before: {record} there too."),
+        _ if !judged.reservations().is_empty() => {
+            "No gate failed; look at what changed beside the catalog, which no gate judges.".to_owned()
+        }
         _ => "Nothing to do.".to_owned(),
     }
 }

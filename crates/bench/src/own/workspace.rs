@@ -92,6 +92,18 @@ pub struct Limits {
     pub fewest_queries: usize,
 }
 
+impl Limits {
+    /// Each limit by its place in `gate.toml`; results hold them, so that a change of one is seen beside what it hides.
+    #[must_use]
+    pub fn stated(&self) -> BTreeMap<String, f64> {
+        let least = self.least.iter().map(|(measure, value)| (format!("least.{measure}"), *value));
+        let tokens = self.most_tokens.map(|most| ("tokens.most".to_owned(), most as f64));
+        let change = [("margin", self.margin), ("fewest_queries", self.fewest_queries as f64)];
+        let change = change.map(|(name, value)| (format!("change.{name}"), value));
+        least.chain(tokens).chain(change).collect()
+    }
+}
+
 /// One path or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "a path or a list of paths")]

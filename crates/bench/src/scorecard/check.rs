@@ -155,11 +155,18 @@ impl Verdict {
             self.wrong.push(Wrong { results: plan.name.clone(), case: case.clone(), reason });
         };
         let is_gap = row.planned.absent.as_ref().is_none_or(Absent::is_gap);
-        let reason = match &row.planned.absent {
-            None => "not measured".to_owned(),
-            // Others gave what is recorded, and a new engine or collection may wait for them.
-            Some(_) if !is_gap && known.is_none() => "not recorded yet: `contextweaver bench run --engines`".to_owned(),
-            Some(absent) => absent.to_string(),
+        let reason = row.planned.absent.as_ref().map_or_else(|| "not measured".to_owned(), Absent::to_string);
+        // Else nobody would miss a record that was deleted, such as that of an engine which is ahead of ours.
+        let Some(record) = known else {
+            wrong(match is_gap {
+                true => format!("no committed record, and it cannot be computed: {reason}"),
+                false => {
+                    "no committed record; record it with `contextweaver bench run --engines`, or remove its engine \
+                          or collection from `scenarios/`"
+                        .to_owned()
+                }
+            });
+            return;
         };
         let group = kept.entry(reason.clone()).or_insert_with(|| Kept {
             results: plan.name.clone(),
@@ -170,13 +177,6 @@ impl Verdict {
             is_gap,
         });
         group.cases.push(case.clone());
-        let Some(record) = known else {
-            if !is_gap {
-                return;
-            }
-            wrong(format!("no committed record, and it cannot be computed: {reason}"));
-            return;
-        };
         let made = &record.provenance;
         group.versions.insert(made.version.clone());
         group.recorded.insert(made.recorded.to_string());

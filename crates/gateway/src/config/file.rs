@@ -970,11 +970,11 @@ mod tests {
             ),
             (
                 "upstreams: {a: {url: x, credentials: {static: {A: '${env:X'}}}}",
-                "line 1: upstreams.a.credentials.static.A: ",
+                "upstreams.a.credentials.static.A: `${env:` is not closed",
             ),
             (
                 "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: '${env:X', client_id: c}}}}",
-                "line 1: upstreams.a.credentials.exchange.token_endpoint: ",
+                "upstreams.a.credentials.exchange.token_endpoint: `${env:` is not closed",
             ),
             ("upstreams: {a: {url: x, sandbox: true}}", "upstreams.a: `args`"),
             ("upstreams: {a: {command: x, sandbox: yes please}}", "true, false, or what the sandbox lets through"),
@@ -1000,6 +1000,7 @@ mod tests {
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
+            assert!(message.matches("upstreams.a.credentials").count() < 2, "{message}");
         }
     }
 

@@ -84,7 +84,7 @@ async fn calls_are_recorded_without_what_they_carry() {
     "execute.failed" false Some("mcp") {"answer_tokens":56,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false}
     "execute.failed" false None {"answer_tokens":35,"argument_names":[],"caller":"local","code":"HYDRATE_FAILED","decision":"refuse","meta_tool":"tool_execute","retryable":false,"unknown_arguments":1}
     "execute.failed" false Some("mcp") {"answer_tokens":56,"argument_names":["to"],"caller":"local","code":"UPSTREAM_UNAVAILABLE","decision":"allow","meta_tool":"tool_execute","retryable":false,"unknown_arguments":2}
-    "view.failed" false None {"answer_tokens":71,"argument_names":["handle","selector"],"caller":"local","code":"VIEW_FAILED","decision":"refuse","meta_tool":"tool_view","retryable":false}
+    "view.failed" false None {"answer_tokens":72,"argument_names":["handle","selector"],"caller":"local","code":"VIEW_FAILED","decision":"refuse","meta_tool":"tool_view","retryable":false}
     "#);
 }
 

@@ -195,7 +195,7 @@ fn a_key_that_cannot_be_kept_is_an_error_and_not_a_weaker_handle() {
 #[test]
 fn a_progress_token_that_cannot_be_read_reaches_no_upstream() {
     run(async {
-        let scene = scene_of("{mode: passthrough, visibility_profiles: {narrow: {}}}", &["shop"]).await;
+        let scene = scene_of("{mode: passthrough}", &["shop"]).await;
         let caller = &callers(&scene)[0];
         let ask = async |meta: &str| {
             let text = format!(r#"{{"name": "price", "arguments": {{"id": 1}}, "_meta": {meta}}}"#);

@@ -158,7 +158,7 @@ fn files_that_cannot_be_used_are_named() {
         (
             format!("{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_crl: {DATA}/none.crl}}"),
             "http.tls.client_crl: ",
-            "`client_ca` is missing",
+            "is missing",
         ),
         (
             format!(

@@ -497,7 +497,7 @@ pub(super) mod tests {
                     .to_string(),
                 "no key",
             ),
-            ("[]".to_owned(), "no set"),
+            ("[]".to_owned(), "not a key set in JSON"),
         ];
         for (text, expected) in cases {
             let message = KeySet::read(text.as_bytes()).unwrap_err();
