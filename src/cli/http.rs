@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
 
 /// The flags of what listens; each replaces a field of the configuration.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "HTTP")]
 pub(super) struct HttpArgs {
     #[arg(long, value_name = "ADDRESS:PORT", help = listen_help(HttpConfig::default().listen))]

@@ -25,6 +25,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use tracing_appender::non_blocking::NonBlockingBuilder;
 
 use super::Outcome;
 
@@ -87,6 +88,9 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     }
 }
 
+/// Lines of the log that wait for whoever reads standard error, at most.
+const LOG_LINES: usize = 1_000;
+
 /// Runs `work` to its end on one thread, with the log on standard error.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     // One client: a single thread wakes fastest.
@@ -99,12 +103,13 @@ pub(super) fn block_on_runtime<T>(
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(tracing::Level::WARN.into());
+    // A thread of its own writes the log: nobody may read standard error, and no request waits for that. Lines over so many
+    // are lost.
+    let log = NonBlockingBuilder::default().buffered_lines_limit(LOG_LINES);
+    let (log, _written_at_the_end) = log.finish(std::io::stderr());
     // One that is set already stays.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter.from_env_lossy())
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .try_init();
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter.from_env_lossy()).with_writer(log).with_ansi(false).try_init();
     let runtime = builder.enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A thread that reads a standard input which does not end must not hold the process.

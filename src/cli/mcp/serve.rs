@@ -16,13 +16,14 @@ use crate::cli::http::{HttpArgs, Signal, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted, note};
 use contextweaver_core::files::replace_secret_file;
+use contextweaver_core::text::grouped;
 use contextweaver_gateway::{
     Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,
-    Share, Target, grouped, serve_stdio,
+    Share, Target, serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Standard output carries only the protocol; messages go to standard error (RUST_LOG=debug for more).
 
@@ -347,7 +348,9 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, live: &
 /// Reads the configuration again and puts it in force, as a whole or not at all. The fields that need a restart are
 /// returned.
 async fn reload(args: &Args, live: &Live, control: Option<&HttpControl>) -> Result<Vec<&'static str>> {
-    let config = configuration(args)?;
+    // A file may be slow, or a pipe that nobody writes into.
+    let args = args.clone();
+    let config = tokio::task::spawn_blocking(move || configuration(&args)).await??;
     let door = control.map(|control| control.prepare(config.http.clone())).transpose()?;
     let stays = live.replace(config).await?;
     if let (Some(control), Some(door)) = (control, door) {

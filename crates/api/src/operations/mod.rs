@@ -45,6 +45,10 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let name = name.map(|name| format!("`{name}`: ")).unwrap_or_default();
         Problem::bad(format!("the body is not what this path takes: {name}{text}"))
     };
+    // An array would be taken for the members in their order.
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::bad("the body is not what this path takes: it is an array; send an object".to_owned()));
+    }
     serde_json::from_slice(body).map_err(wrong)
 }
 

@@ -190,18 +190,28 @@ fn shown(values: &[f64], show: fn(&Estimate) -> String) -> String {
     over_sets(values).as_ref().map_or(MISSING.to_owned(), show)
 }
 
-/// What is left among the most distractors of mixed kinds, over the seeds.
+/// What is left among the most distractors over the seeds: of mixed kinds, and of those that are most like the right tool.
 fn crowded(results: &Results<SeedFacts>) -> Option<String> {
-    let (record, facts) = results.measured().find(|(record, _)| record.case == Grade::Mixed.name())?;
+    let of = |grade: Grade| results.measured().find(|(record, _)| record.case == grade.name());
+    let own = |one: &AtSize| shown(&one.default, estimate);
+    let control = |one: &AtSize| share(mean(one.control.iter().copied()));
+    let (record, facts) = of(Grade::Mixed)?;
     let (first, last) = (facts.first()?, facts.last()?);
-    let [own, own_last] = [&first.default, &last.default].map(|values| shown(values, estimate));
-    let [control, control_last] = [&first.control, &last.control].map(|values| share(mean(values.iter().copied())));
+    let near = of(Grade::NearDuplicate).and_then(|(_, facts)| facts.last());
+    let near = near.map_or_else(String::new, |last| {
+        let tools = count(last.tools);
+        format!("; {} among {tools} where all are near-duplicates of right tools ({})", own(last), control(last))
+    });
     Some(format!(
-        "[Crowds](routing-growth.md) of similar tools hurt: over [{} seeds](seeds.md), recall@5 on {COLLECTION} is {own} among {} \
-         tools and {own_last} among {} (flat BM25 {control} and {control_last}).{}",
+        "[Crowds](routing-growth.md) of tools hurt: over [{} seeds](seeds.md), recall@5 on {COLLECTION} is {} among {} \
+         tools, and {} among {} with added ones of mixed kinds (flat BM25 {} and {}){near}.{}",
         last.default.len(),
+        own(first),
         count(first.tools),
+        own(last),
         count(last.tools),
+        control(first),
+        control(last),
         results.mark(record),
     ))
 }
@@ -291,7 +301,8 @@ mod tests {
         let said = crowded(&results).unwrap();
         assert!(
             said.ends_with(
-                "is .900 [.90, .90] among 50 tools and .600 [.35, .85] among 1,000 (flat BM25 .500 and .500)."
+                "is .900 [.90, .90] among 50 tools, and .600 [.35, .85] among 1,000 with added ones of mixed kinds (flat BM25 \
+                 .500 and .500)."
             ),
             "{said}"
         );

@@ -39,6 +39,8 @@ pub struct FileKind {
 pub struct Database {
     path: PathBuf,
     connection: Mutex<Connection>,
+    /// How long a change waits, for other threads and for other processes together.
+    patience: Duration,
 }
 
 impl Database {
@@ -63,7 +65,7 @@ impl Database {
             let _ = make_private_file(path);
         }
         let connection = connect(path, kind).map_err(|problem| problem.at(path))?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), patience: kind.patience })
     }
 
     /// Opens a file that is there for reading; nothing of it is changed.
@@ -78,7 +80,7 @@ impl Database {
             check_schema(&connection, kind).map(|_| connection)
         };
         let connection = look().map_err(|problem| problem.at(path))?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), patience: kind.patience })
     }
 
     /// The file.
@@ -113,8 +115,14 @@ impl Database {
         run().map_err(|problem| problem.at(&self.path))
     }
 
+    /// The connection. Who has waited for it has so much less patience with other processes: while one of these holds the
+    /// file, many callers wait no longer than one.
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        lock(&self.connection)
+        let asked = Instant::now();
+        let connection = lock(&self.connection);
+        // This fails on no open connection.
+        let _ = connection.busy_timeout(self.patience.saturating_sub(asked.elapsed()));
+        connection
     }
 }
 
@@ -217,5 +225,32 @@ fn write_ahead(connection: &Connection, patience: Duration) -> Result<(), Proble
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_who_wait_for_another_process_wait_no_longer_than_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let (tables, patience) = ("CREATE TABLE t (a)", Duration::from_millis(400));
+        let kind = FileKind { application: 7, schema: 1, tables, added: "", patience };
+        let database = Database::open(&path, &kind).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let start = Instant::now();
+        let insert = || database.change(|transaction| transaction.execute("INSERT INTO t VALUES (1)", []));
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..10).map(|_| scope.spawn(insert)).collect();
+            for one in waiting {
+                assert!(one.join().unwrap().unwrap_err().to_string().contains("another process"));
+            }
+        });
+        assert!(start.elapsed() < 5 * patience, "{:?}", start.elapsed());
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(insert().unwrap(), 1);
     }
 }

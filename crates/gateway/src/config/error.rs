@@ -4,18 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::common::settings::FieldError;
 use crate::common::yaml::YamlError;
+use contextweaver_core::files::ReadError;
 
 /// A configuration cannot be used. The path is empty where the text did not come from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}{reason}", prefix(path))]
-    Read {
-        /// The file that cannot be read.
-        path: PathBuf,
-        /// The error of the system.
-        reason: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The text is not YAML or JSON, or does not have the form of a configuration.
     #[error("{}{reason}", prefix(path))]
     Parse {
@@ -45,7 +41,7 @@ impl ConfigError {
     pub(crate) fn of_file(self, path: &Path) -> Self {
         let path = path.to_owned();
         match self {
-            Self::Read { reason, .. } => Self::Read { path, reason },
+            Self::Read(ReadError { reason, .. }) => Self::Read(ReadError { path, reason }),
             Self::Parse { reason, .. } => Self::Parse { path, reason },
             Self::Invalid { error, .. } => Self::Invalid { path, error },
         }

@@ -37,12 +37,16 @@ use crate::upstream::retry::RetryConfig;
 use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
+use contextweaver_core::files::read_text_file;
 use contextweaver_core::text::Price;
 use contextweaver_routing::RoutingConfig;
 use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN, OpenError};
 
 /// Bytes of the pictures, recordings and files of one answer: a little less than the mebibyte that some clients take.
 const MEDIA_BYTES: usize = 1_000_000;
+
+/// A configuration of more bytes is not read.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// What a whole request may take, unless the configuration says something else.
 const DEADLINE: Duration = Duration::from_secs(3_600);
@@ -321,9 +325,8 @@ impl OtlpConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let of_file = |reason| ConfigError::Read { path: path.to_owned(), reason };
-        Self::parse(&std::fs::read_to_string(path).map_err(of_file)?, &|name| std::env::var(name).ok())
-            .map_err(|error| error.of_file(path))
+        let text = read_text_file(path, MOST_BYTES)?;
+        Self::parse(&text, &|name| std::env::var(name).ok()).map_err(|error| error.of_file(path))
     }
 
     /// As [`Self::load`], of a text; `environment` gives the values of `${env:NAME}`.
@@ -366,8 +369,7 @@ impl GatewayConfig {
         environment: &dyn Fn(&str) -> Option<String>,
         mode: Option<Mode>,
     ) -> Result<Self, ConfigError> {
-        let read = |reason| ConfigError::Read { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(read)?;
+        let text = read_text_file(path, MOST_BYTES)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         Self::parse_for(&text, folder, environment, mode).map_err(|error| error.of_file(path))
     }

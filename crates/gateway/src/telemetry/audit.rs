@@ -107,7 +107,9 @@ impl AuditLog {
     pub(crate) fn open(config: &AuditConfig) -> Result<Self, AuditError> {
         let (failures, lost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let clock: WallClock = OffsetDateTime::now_utc;
-        let mut sink = Sink { file: open(&config.file)?, sync: config.sync, clock, end: None, lost: Arc::clone(&lost) };
+        let file = open(&config.file)?;
+        let had_name = has_name(&file)?;
+        let mut sink = Sink { file, had_name, sync: config.sync, clock, end: None, lost: Arc::clone(&lost) };
         match sink.resume() {
             Err(AuditError::Io(error)) if config.on_failure == OnFailure::Warn => {
                 tracing::warn!(%error, file = %config.file.display(), "the audit log cannot be written");
@@ -282,6 +284,18 @@ fn open(path: &Path) -> Result<File, AuditError> {
     }
 }
 
+/// Whether a name leads to the file. What is written to one without a name is gone with the process.
+#[cfg(unix)]
+fn has_name(file: &File) -> io::Result<bool> {
+    Ok(std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 0)
+}
+
+/// As above; here, a file that is in use keeps its name.
+#[cfg(not(unix))]
+fn has_name(_: &File) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// The end of the chain.
 struct End {
     seq: u64,
@@ -290,6 +304,8 @@ struct End {
 
 struct Sink {
     file: File,
+    /// Whether a name led to the file when it was opened.
+    had_name: bool,
     sync: bool,
     clock: WallClock,
     /// `None` when what the file ends with is not known: at the start, and after a failure.
@@ -314,6 +330,10 @@ impl Sink {
 
     /// Writes lines after the end of the chain; the number of the first.
     fn append(&mut self, lines: impl Iterator<Item = AuditLine>) -> io::Result<u64> {
+        if self.had_name && !has_name(&self.file)? {
+            let reason = "the file was removed while it was in use; restart the gateway, which makes a new one";
+            return Err(io::Error::other(reason));
+        }
         let Some(End { mut seq, hash: mut prev }) = self.end.take() else { return Err(io::ErrorKind::NotFound.into()) };
         let (first, mut text) = (seq + 1, Vec::new());
         for line in lines {
@@ -439,7 +459,8 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         let lost = Arc::new(AtomicU64::new(0));
         let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
-        let mut sink = Sink { file: open(&path).unwrap(), sync: true, clock, end: None, lost: Arc::clone(&lost) };
+        let mut sink =
+            Sink { file: open(&path).unwrap(), had_name: true, sync: true, clock, end: None, lost: Arc::clone(&lost) };
         sink.resume().unwrap();
         // A disk that takes a part of a line and no more.
         sink.file.write_all(b"{\"approver\":").unwrap();
@@ -454,5 +475,24 @@ mod tests {
             [(1, started, false, None), (2, started, true, Some(3)), (3, AuditEvent::Stopped, false, None)]
         );
         assert_eq!(lost.load(Ordering::Relaxed), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_written_into_a_file_that_was_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("audit.jsonl"), folder.path().join("audit-1.jsonl"));
+        let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
+        let mut sink =
+            Sink { file: open(&path).unwrap(), had_name: true, sync: false, clock, end: None, lost: Arc::default() };
+        sink.resume().unwrap();
+        // A file that was moved away for a new one is still a file.
+        std::fs::rename(&path, &moved).unwrap();
+        assert_eq!(sink.append_again(vec![AuditLine::new(AuditEvent::Stopped)]).unwrap(), 2);
+        std::fs::remove_file(&moved).unwrap();
+        for _ in 0..2 {
+            let error = sink.append_again(vec![AuditLine::new(AuditEvent::Stopped)]).unwrap_err().to_string();
+            assert!(error.contains("was removed"), "{error}");
+        }
     }
 }

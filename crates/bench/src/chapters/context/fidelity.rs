@@ -304,10 +304,15 @@ pub(super) struct Headline {
     all: f64,
     /// Of the core.
     core: f64,
-    /// Of all, and of the core, in head + tail.
+    /// Of all, and of the core, in the control that keeps most of it.
     rival: [f64; 2],
-    /// Of what people ask, in summaries and in head + tail; `None` where nobody asks.
+    /// Of what people ask, in summaries and in that control; `None` where nobody asks.
     people: Option<[f64; 2]>,
+}
+
+/// The most that a control keeps.
+fn best<L: Label>(at: &AtCap<L>, share: impl Fn(&Survivors<L>) -> Option<f64>) -> Option<f64> {
+    at.controls.values().filter_map(|control| share(&control.kept)).max_by(f64::total_cmp)
 }
 
 impl Headline {
@@ -316,10 +321,9 @@ impl Headline {
         let at = probes.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
         let asked = || {
             let at = people.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
-            Some([at.kept.all.share()?, at.controls.get(&RIVAL)?.kept.all.share()?])
+            Some([at.kept.all.share()?, best(at, |kept| kept.all.share())?])
         };
-        let rival = &at.controls.get(&RIVAL)?.kept;
-        let rival = [rival.all.share()?, rival.core.share()?];
+        let rival = [best(at, |kept| kept.all.share())?, best(at, |kept| kept.core.share())?];
         Some(Self { all: at.kept.all.share()?, core: at.kept.core.share()?, rival, people: asked() })
     }
 
@@ -330,7 +334,7 @@ impl Headline {
             format!("; of people's questions {} ({})", percent(own), percent(rival))
         });
         format!(
-            "keep {} of all probes of large results (beginning and end as long {}), {} of the core ({}){people}",
+            "keep {} of all probes of large results (the best control of the same length {}), {} of the core ({}){people}",
             percent(*all),
             percent(rival[0]),
             percent(*core),

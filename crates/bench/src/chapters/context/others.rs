@@ -221,8 +221,8 @@ impl Others {
         self.0.iter().all(|results| results.records.is_empty())
     }
 
-    /// What the prompts of those of others save and hold of the same conversations that save most and hold most, as a part of a
-    /// sentence; `None` without one.
+    /// What the prompts of those of others save and hold of the same conversations that save most, that hold most, and that save
+    /// most within every budget, as a part of a sentence; `None` without one.
     pub(super) fn beside(&self, ours: &ContextResults) -> Option<String> {
         let rows = self.rows(ours);
         let held: Vec<(&str, Held)> =
@@ -239,8 +239,15 @@ impl Others {
                 count(*over)
             )
         };
-        let second = (saves.0 != holds.0).then(|| one(holds));
-        Some([one(saves)].into_iter().chain(second).collect::<Vec<String>>().join("; "))
+        let within = held.iter().rev().filter(|(_, held)| held.over == 0);
+        let within = within.max_by(|left, right| left.1.median_saved.total_cmp(&right.1.median_saved));
+        let mut named: Vec<&(&str, Held)> = Vec::new();
+        for engine in [Some(saves), Some(holds), within].into_iter().flatten() {
+            if named.iter().all(|other| other.0 != engine.0) {
+                named.push(engine);
+            }
+        }
+        Some(named.into_iter().map(one).collect::<Vec<String>>().join("; "))
     }
 
     /// Where prompts of others hold more facts than ours within the same budgets.

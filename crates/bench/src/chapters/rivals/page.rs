@@ -9,6 +9,7 @@ use crate::eval::matrix::{BEST, CONTROL, DEFAULT};
 use crate::eval::process::{SECOND_ORDER, TOP};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE, on_largest};
+use crate::eval::scaling::RivalRow;
 use crate::eval::statistics::{
     corrected, macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6,
 };
@@ -388,13 +389,32 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     shown.push(*fastest);
     shown.extend((best != fastest).then_some(*best));
     let shown: Vec<String> = shown.iter().map(|(engine, us)| format!("{engine} {}", quantity(*us as f64))).collect();
+    let tools = largest.first()?.tools;
     let text = format!(
         "Median µs of an answer through one interface among {} tools, ours, the control, the fastest and the best of \
-         [others](rivals.md#what-they-cost): {}.{KEPT}",
-        count(largest.first()?.tools),
+         [others](rivals.md#what-they-cost): {}{}.{KEPT}",
+        count(tools),
         shown.join(", "),
+        in_process(tables, fastest.0, tools).unwrap_or_default(),
     );
     Some(Answer::new(Question::Cost, text))
+}
+
+/// What a search of the fastest engine takes where no interface is between, beside ours, on the first catalog of at least
+/// `tools` tools; `None` where that was not measured.
+fn in_process(tables: &Tables, fastest: &str, tools: usize) -> Option<String> {
+    let at = |engine: &str| {
+        let is_it = |row: &&RivalRow| row.engine == engine && row.measure == "search p50" && row.tools >= tools;
+        tables.rivals.iter().filter(is_it).min_by_key(|row| row.tools)
+    };
+    let (own, other) = (at(DEFAULT)?, at(fastest)?);
+    (own.tools == other.tools).then(|| {
+        let [own_us, other_us] = [own, other].map(|row| quantity(row.value));
+        let tools = count(own.tools);
+        format!(
+            "; [in one process](scaling.md#beside-other-libraries), among {tools}, {DEFAULT} {own_us} and {fastest} {other_us}"
+        )
+    })
 }
 
 /// What the front of recall and time shows, what it lacks, and where and when its times were taken.
