@@ -1,6 +1,6 @@
 //! The `contextweaver` command: parse, run, print the error chain, exit code.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 
 mod cli;
@@ -12,7 +12,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // Not locked: a server writes its answers from another thread.
-    let mut stdout = io::BufWriter::new(cli::Output::new());
+    let out = cli::Output::new();
+    // On a terminal, lines stand in the order in which they and the notes between them were written.
+    let mut stdout: Box<dyn Write> = match io::stdout().is_terminal() {
+        true => Box::new(io::LineWriter::new(out)),
+        false => Box::new(io::BufWriter::new(out)),
+    };
     let outcome = cli::run(std::env::args_os(), &mut stdout).and_then(|outcome| {
         stdout.flush()?;
         Ok(outcome)

@@ -21,6 +21,7 @@ use self::convert::ConvertArgs;
 use self::impact::{DiffFormat, ImpactArgs};
 use self::list::ListArgs;
 use super::{Format, Outcome, note, print_json};
+use contextweaver_bench::report::number::counted;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
@@ -603,11 +604,6 @@ fn print_wrapped(out: &mut dyn Write, label: &str, text: &str) -> anyhow::Result
     }
     writeln!(out, "{before}{line}")?;
     Ok(())
-}
-
-/// `1 tool`, `1,924 tools`.
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// How many tokens a prompt with all definitions takes more; nothing for what stands in no prompt.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use contextweaver_bench::report::number::count;
+use contextweaver_bench::report::number;
 use contextweaver_core::catalog::CatalogError;
 use contextweaver_core::text::causes;
 
@@ -269,9 +269,9 @@ fn print_document(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow:
     Ok(())
 }
 
-/// A count with its noun: `1 tool`, `2,000 tools`.
+/// A count with its noun, of which the plural takes an s: `1 tool`, `2,000 tools`.
 fn counted(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    number::counted(number, noun, &format!("{noun}s"))
 }
 
 /// Writes a note for people to standard error. That it cannot be written is no reason to stop.

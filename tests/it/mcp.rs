@@ -215,6 +215,28 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     ");
 }
 
+/// What `--apply` shows of a client's file, where the configuration has its server already.
+#[test]
+fn no_secret_of_a_client_is_shown_when_its_file_changes() {
+    let files = files();
+    let client =
+        r#"{"mcpServers": {"forge": {"command": "npx", "args": ["forge-mcp"], "env": {"FORGE_TOKEN": "hunter2"}}}}"#;
+    for had in [false, true] {
+        files.write("claude_desktop_config.json", client);
+        let _ = std::fs::remove_file(files.path("gateway.yaml"));
+        let import = ["mcp", "import", "claude_desktop_config.json", "--write", "gateway.yaml"];
+        if had {
+            assert_eq!(files.run(&import).code, 0);
+        }
+        let applied = files.run(&[&import[..], &["--apply"]].concat());
+        assert_eq!(applied.code, 0, "{}", applied.shown());
+        let shown = applied.shown();
+        assert!(shown.contains("\"FORGE_TOKEN\": \"***\"") && !shown.contains("hunter2"), "{had}: {shown}");
+        assert!(std::fs::read_to_string(files.path("claude_desktop_config.json")).unwrap().contains("hunter2"));
+        assert_eq!(files.run(&["mcp", "import", "claude_desktop_config.json", "--restore"]).code, 0);
+    }
+}
+
 #[test]
 fn events_are_counted() {
     let files = files();

@@ -77,6 +77,10 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
+    // Long, and the same each time: what differs stands below it, where a reader looks first.
+    for line in verdict.not_computed() {
+        writeln!(out, "{line}")?;
+    }
     for of_one_file in verdict.facts.chunk_by(|left, right| left.results == right.results) {
         for difference in of_one_file.iter().take(SHOWN) {
             let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), abbreviated);
@@ -101,7 +105,7 @@ fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
     for stray in &verdict.strays {
         writeln!(out, "{stray}")?;
     }
-    writeln!(out, "{}", verdict.summary())?;
+    writeln!(out, "{}", verdict.ending())?;
     Ok(())
 }
 

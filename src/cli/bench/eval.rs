@@ -382,6 +382,7 @@ fn write_files(args: &EvalArgs, collection: &Collection, first: &Measured, ran: 
     }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
+        note(&format!("wrote {}", path.display()));
     }
     Ok(())
 }

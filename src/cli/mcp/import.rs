@@ -153,11 +153,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     writes.write()?;
     let count = counted(conversion.servers.len(), "server");
     match adds {
-        true => note(&format!("{}: {count} more", path.display())),
+        true => note(&format!("{}: {count} added", path.display())),
         false => note(&format!("{}: {count}", path.display())),
     }
     if args.format == Format::Text {
-        told(&applied, &conversion.values, out)?;
+        let mut values = conversion.values.clone();
+        values.extend(conversion.values_of_present().clone());
+        told(&applied, &values, out)?;
     }
     let mut clients = String::new();
     if args.apply {
@@ -338,7 +340,11 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         env.extend(values.entry());
     } else {
-        note(&format!("{} does not exist yet; `mcp import --write` makes one", config.display()));
+        note(&format!(
+            "{} does not exist yet; `mcp import --write {}` makes one",
+            config.display(),
+            quoted(&args.config.to_string_lossy())
+        ));
     }
     let snippet = snippet(client, &chain::program(), &config, &args.name, &env);
     match args.format {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::gate::{Against, Judged, Moved, Power};
 use super::workspace::OwnWorkspace;
 use crate::eval::decision::Word;
-use crate::report::number::{MISSING, could_be_seen, count, estimate, fixed, rank, share, signed};
+use crate::report::number::{MISSING, could_be_seen, count, counted, estimate, fixed, rank, share, signed};
 use crate::report::table::Table;
 
 /// The mark by which a comment is found again, and whether anything moved.
@@ -151,7 +151,8 @@ fn verdict(judged: &Judged, committed: Committed) -> String {
     let Some(against) = &judged.against else {
         let passed = if judged.failed.is_empty() { "Gate passed" } else { "Gate failed" };
         let recall = estimate(&judged.recall_at_5);
-        return format!("{passed}: recall@5 of your catalog is {recall} over {} queries", count(judged.queries));
+        let queries = counted(judged.queries, "query", "queries");
+        return format!("{passed}: recall@5 of your catalog is {recall} over {queries}");
     };
     let decision = &against.decision;
     let head = match word {
@@ -177,10 +178,8 @@ fn verdict(judged: &Judged, committed: Committed) -> String {
     };
     let reservations: String = judged.reservations().iter().map(|one| format!("; {one}")).collect();
     if against.moved.is_empty() {
-        let queries = count(decision.queries);
-        return format!(
-            "{head}: recall@5 of your catalog is {after} over {queries} queries, as before{tokens}{reservations}"
-        );
+        let queries = counted(decision.queries, "query", "queries");
+        return format!("{head}: recall@5 of your catalog is {after} over {queries}, as before{tokens}{reservations}");
     }
     format!(
         "{head}: recall@5 of your catalog {before} -> {after}, {} (90 % interval {} to {}) over {} queries, p {}{tokens}\
@@ -270,8 +269,8 @@ fn worst(against: &Against) -> Option<&Moved> {
 /// What could have been seen, in one sentence without its full stop.
 fn power(power: &Power) -> String {
     let mut text = format!(
-        "{} queries, of which {} % are assumed to change: {}",
-        count(power.queries),
+        "{}, of which {} % are assumed to change: {}",
+        counted(power.queries, "query", "queries"),
         fixed(power.differing * 100.0, 0),
         could_be_seen(power.could_have_seen, power.margin, power.more_queries, None),
     );

@@ -30,6 +30,12 @@ pub fn count(value: usize) -> String {
     grouped(value)
 }
 
+/// A count with its noun: `1 query`, `2,000 queries`.
+#[must_use]
+pub fn counted(value: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
 /// A rank, or that there is none.
 #[must_use]
 pub fn rank(value: Option<usize>) -> String {

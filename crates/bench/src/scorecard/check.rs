@@ -241,13 +241,13 @@ impl Verdict {
         lines
     }
 
-    /// The end of a check: [`Self::not_computed`], and what came of it.
+    /// What came of a check, and what to do.
     #[must_use]
-    pub fn summary(&self) -> String {
+    pub fn ending(&self) -> String {
         let kept: usize = self.kept.iter().map(|kept| kept.cases.len()).sum();
         let (all, computed) = (count(self.records), count(self.computed));
         let drift = !self.facts.is_empty() || !self.wrong.is_empty() || !self.strays.is_empty();
-        let last = match (drift, self.pages.is_empty(), kept) {
+        match (drift, self.pages.is_empty(), kept) {
             (false, true, 0) => format!("same: {computed} of {all} records computed here; pages and coverage"),
             (false, true, kept) => {
                 let same = format!("same as far as computed: {computed} of {all} records; {} kept", count(kept));
@@ -259,8 +259,13 @@ impl Verdict {
             }
             (false, false, _) => "drift; if it is intended: contextweaver bench render".to_owned(),
             (true, ..) => "drift; if it is intended: contextweaver bench run".to_owned(),
-        };
-        self.not_computed().into_iter().chain([last]).collect::<Vec<_>>().join("\n")
+        }
+    }
+
+    /// [`Self::not_computed`] and [`Self::ending`].
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.not_computed().into_iter().chain([self.ending()]).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
 use crate::eval::statistics::corrected;
-use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, standing, verdict_name};
+use crate::report::number::{
+    MISSING, count, counted, difference, fixed, interval, percent, share, standing, verdict_name,
+};
 use crate::report::table::Table;
 use crate::results::Results;
 
@@ -104,10 +106,10 @@ fn verdict_table(scores: &Scores<'_>, cases: &[Case<'_>]) -> Table {
 #[must_use]
 pub fn facts(facts: &Facts) -> String {
     let mut text = format!(
-        "{} tools in {} namespaces; {} queries with an answer, {} without\n\n",
-        count(facts.tools),
-        count(facts.namespaces),
-        count(facts.answerable),
+        "{} in {}; {} with an answer, {} without\n\n",
+        counted(facts.tools, "tool", "tools"),
+        counted(facts.namespaces, "namespace", "namespaces"),
+        counted(facts.answerable, "query", "queries"),
         count(facts.unanswerable),
     );
     text.push_str(&measures(facts).plain());
