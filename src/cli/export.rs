@@ -7,10 +7,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use super::Outcome;
 use super::files::Files;
 use super::ingest::{prefix, read};
 use super::session::load;
+use super::{Outcome, note};
 use contextweaver_context::adapters::{
     Conversation, Event, Format, episodes_to_lines, facts_to_lines, recognise, to_mcp_result,
 };
@@ -89,7 +89,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     files.written("--out", &args.out).check()?;
     let conversation = conversation(args)?;
     let text = match args.to {
-        To::Format(format) => format.write(&conversation)?,
+        To::Format(format) => {
+            remark(&format.remarks(&conversation));
+            format.write(&conversation)?
+        }
         To::Mcp => result(&conversation, args.event.as_deref().unwrap_or_default())?,
         To::Facts => facts_to_lines(&conversation.facts),
         To::Episodes => episodes_to_lines(&conversation.episodes),
@@ -106,6 +109,9 @@ fn conversation(args: &Args) -> Result<Conversation> {
         (Some(path), _) => {
             let place = path.display().to_string();
             let (format, mut conversation) = recognise(&read(path)?, &prefix(path)).context(place)?;
+            if args.to != To::Format(format) {
+                remark(&conversation.remarks);
+            }
             // What stands around the events (the model, the tools) has no meaning in another format.
             conversation.document = conversation.document.filter(|_| args.to == To::Format(format));
             Ok(conversation)
@@ -116,6 +122,11 @@ fn conversation(args: &Args) -> Result<Conversation> {
         }
         (None, None) => bail!("give --events or --session"),
     }
+}
+
+/// Says what is left out, on standard error.
+fn remark(remarks: &[String]) {
+    remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
 }
 
 /// The result called `id` as the answer of a server.

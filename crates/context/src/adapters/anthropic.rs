@@ -1,7 +1,8 @@
 //! Anthropic Messages: a list of messages, or the body of a request around one (`system`, `messages`), both ways.
 //!
 //! Every block is an event of its own: text, thinking, calls (`tool_use` and the kinds that the provider runs itself),
-//! results (`tool_result` and theirs). Other blocks are kept and appear in the log under their type.
+//! results (`tool_result` and theirs). Other blocks are kept and appear in the log under their type, with what can be
+//! read in them.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +10,15 @@ use super::Conversation;
 use super::blocks::{BlockNames, output_of, to_blocks};
 use super::error::{AdapterError, array, check_nesting, object, shown, text};
 use super::openai::unwrap;
-use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
+use super::parts::{Picture, placeholder};
+use super::wire::{Dialect, IS_ERROR, Reader, Taken};
+use super::writer::{Rules, Writer, arguments, call_of, failed, function_name};
 use crate::event::{ContextItem, ItemKind};
 
 /// Reads messages, or a request with `messages`.
 ///
 /// # Errors
-/// [`AdapterError`] when a message or block is malformed, or answers a call that does not come before it.
+/// [`AdapterError`] when a message or block is malformed.
 pub fn from_anthropic(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let mut reader = Reader::new(Dialect::Anthropic);
@@ -83,7 +86,13 @@ const LIST: &str = "/content";
 fn read_block(block: Map<String, Value>, kind: ItemKind, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let block_type = text(&block, "type", place)?.to_owned();
     match block_type.as_str() {
-        "thinking" => reader.part(kind, LIST, Taken::text(Value::Object(block), "/thinking", placeholder)),
+        "thinking" | "redacted_thinking" => {
+            reader.part(kind, LIST, Taken::text(Value::Object(block), "/thinking", placeholder));
+            reader.is_thought();
+        }
+        "document" if block.get("source").is_some_and(|source| source["type"] == "text") => {
+            reader.part(kind, LIST, Taken::text(Value::Object(block), "/source/data", placeholder));
+        }
         call if call.ends_with("tool_use") => {
             let (id, name) = (text(&block, "id", place)?.to_owned(), text(&block, "name", place)?.to_owned());
             let taken = Taken::json(Value::Object(block), "/input", |_| "{}".to_owned());
@@ -91,7 +100,7 @@ fn read_block(block: Map<String, Value>, kind: ItemKind, place: &str, reader: &m
         }
         result if result.ends_with("tool_result") => {
             let id = text(&block, "tool_use_id", place)?.to_owned();
-            let failed = block.get("is_error").and_then(Value::as_bool) == Some(true);
+            let failed = block.get(IS_ERROR).and_then(Value::as_bool) == Some(true);
             let taken = match block.get("content") {
                 Some(Value::Array(_)) => Taken::output(Value::Object(block), LIST, |content| {
                     Ok(crate::event::ToolOutput { is_error: failed, ..output_of(content) })
@@ -99,40 +108,59 @@ fn read_block(block: Map<String, Value>, kind: ItemKind, place: &str, reader: &m
                 Some(Value::String(_)) | None => Taken::text(Value::Object(block), LIST, |_| String::new()),
                 Some(_) => Taken::json(Value::Object(block), LIST, |_| String::new()),
             };
-            reader.result(&id, Some(LIST), taken, place)?;
-            if failed {
-                reader.remark("is_error", true);
-            }
+            reader.result(&id, Some(LIST), taken);
+            reader.is_error(failed);
         }
         _ => reader.part(kind, LIST, Taken::text(Value::Object(block), "/text", placeholder)),
     }
     Ok(())
 }
 
-/// Writes the messages of a conversation: the inverse of [`from_anthropic`]. Events from other formats become messages
-/// of their own; kinds that the API does not have become user messages.
+/// Writes the messages of a conversation: the inverse of [`from_anthropic`]. From other formats, what the agent says and
+/// calls in a turn becomes one message, and so do the results of its calls; policies go into `system`, and other kinds
+/// that the API does not have become user messages.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_anthropic(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let output = |output: &_| to_blocks(output, &NAMES);
-    Writer { dialect: Dialect::Anthropic, list: &["messages"], fresh: Some(fresh), output }.write(conversation)
+    WRITER.write(conversation)
 }
 
-pub(super) const NAMES: BlockNames = BlockNames {
-    text: "text",
-    image: |media_type, data| json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}),
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::Anthropic,
+    list: &["messages"],
+    fresh: Some(fresh),
+    output: |output| to_blocks(output, &NAMES),
+    picture: NAMES.picture,
+    pictures_in_results: true,
+    grows: &["/content"],
+    rules: Rules::Member { name: "system", list: "" },
 };
+
+pub(super) const NAMES: BlockNames = BlockNames { text: "text", picture };
+
+fn picture(picture: &Picture) -> Value {
+    let source = match picture {
+        Picture::Data { media_type, base64 } => json!({"type": "base64", "media_type": media_type, "data": base64}),
+        Picture::At(url) => json!({"type": "url", "url": url}),
+    };
+    json!({"type": "image", "source": source})
+}
 
 pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
+        ItemKind::Policy => content.clone(),
         ItemKind::AgentMsg => json!({"role": "assistant", "content": content}),
         ItemKind::ToolCall => json!({"role": "assistant", "content": [
             {"type": "tool_use", "id": item.id, "name": function_name(item), "input": arguments(item)}]}),
-        ItemKind::ToolResult => json!({"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": call_of(item), "content": content}]}),
+        ItemKind::ToolResult => {
+            let mut result = json!({"type": "tool_result", "tool_use_id": call_of(item), "content": content});
+            if failed(item) {
+                result[IS_ERROR] = true.into();
+            }
+            json!({"role": "user", "content": [result]})
+        }
         ItemKind::UserTurn
-        | ItemKind::Policy
         | ItemKind::PlanState
         | ItemKind::MemoryFact
         | ItemKind::DocSnippet
@@ -175,14 +203,14 @@ mod tests {
         policy m1 "Be brief."
         user_turn m2 "What is this?"
         user_turn m2.2 "[image image/png]"
-        user_turn m2.3 "[document]"
-        agent_msg m3 "Hm."
-        agent_msg m3.2 "[redacted_thinking]"
+        user_turn m2.3 "[document] https://example.org/a.pdf\nt"
+        agent_msg m3 (thought) "Hm."
+        agent_msg m3.2 (thought) "[redacted_thinking]"
         agent_msg m3.3 "I look."
         tool_call t1 look "{\"at\":1.5}"
         tool_call t2 look "{}"
-        tool_result result:t1 < t1 "A cat" +3 parts
-        tool_result result:t2 < t2 "gone"
+        tool_result result:t1 < t1 "A cat\n[search_result] x" +3 parts
+        tool_result result:t2 < t2 (failed) "gone"
         user_turn m4.3 "And now?"
         agent_msg m5 "A cat."
         "#);
@@ -192,11 +220,46 @@ mod tests {
     }
 
     #[test]
+    fn what_blocks_say_under_other_names_is_read() {
+        let document = json!({"type": "document", "title": "Runbook",
+            "source": {"type": "text", "media_type": "text/plain", "data": "Use port 8443."}});
+        let found = json!({"type": "web_search_result", "url": "https://example.org/ports", "title": "Ports",
+            "encrypted_content": "EqQB", "page_age": null});
+        let messages = json!([
+            {"role": "user", "content": [
+                document,
+                {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "Restart at 3."}]}},
+                {"type": "search_result", "source": "https://example.org/run", "title": "Ops",
+                 "content": [{"type": "text", "text": "Ask kim."}]}]},
+            {"role": "assistant", "content": [
+                {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "port"}},
+                {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [found, found]},
+                {"type": "tool_use", "id": "t1", "name": "read", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": [
+                    document,
+                    {"type": "tool_reference", "tool_name": "x"}]},
+                {"type": "tool_result", "tool_use_id": "t9", "is_error": true, "content": "connection refused"}]}]);
+        let conversation = from_anthropic(messages.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        user_turn m1 "Use port 8443."
+        user_turn m1.2 "[document] Restart at 3."
+        user_turn m1.3 "[search_result] https://example.org/run\nOps\nAsk kim."
+        tool_call s1 web_search "{\"query\":\"port\"}"
+        tool_result result:s1 < s1 "[web_search_result] https://example.org/ports\nPorts\n[web_search_result] https://example.org/ports\nPorts" +2 parts
+        tool_call t1 read "{}"
+        tool_result result:t1 < t1 "Use port 8443." +2 parts
+        tool_result result:t9 (failed) "connection refused"
+        "#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"results of calls that are not in the conversation were kept without them: `t9`");
+        assert_eq!(to_anthropic(&conversation).unwrap(), messages);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_anthropic(messages).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!([{"role": "tool", "content": "a"}])), @"messages[0]: unknown role `tool`; use user or assistant, and `system` beside them");
         insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"text": "a"}]}])), @"messages[0].content[0]: `type` is missing; expected a string");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}])), @"messages[0].content[0]: the result is for the call `t9`, but no call before it has this id");
         insta::assert_snapshot!(error(json!({"system": 7, "messages": []})), @"`system` must be a string or an array of blocks, not a number");
     }
 

@@ -1,17 +1,17 @@
 //! Transcripts of Claude Code: JSON lines, those of type `user` and `assistant` with a message of the Anthropic API, both
 //! ways.
 //!
-//! Other lines (summaries, snapshots of files, notes of the program) are counted and left out. `toolUseResult` repeats a
-//! result in a form of its own, and is not read.
+//! Other lines (summaries, snapshots of files, notes of the program) are counted and left out, and so are messages of
+//! other agents (`isSidechain`). `toolUseResult` repeats a result in a form of its own, and is not read.
 
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::anthropic;
-use super::blocks::to_blocks;
 use super::error::AdapterError;
 use super::transcripts::{Transcript, as_parts, uuid_of};
-use super::wire::{Dialect, Writer};
+use super::wire::Dialect;
+use super::writer::{Rules, Writer};
 use crate::event::ContextItem;
 
 const TRANSCRIPT: Transcript = Transcript {
@@ -19,6 +19,7 @@ const TRANSCRIPT: Transcript = Transcript {
     inside: "message",
     repeats: &["toolUseResult"],
     has_message,
+    is_aside: |line| line.get("isSidechain") == Some(&Value::Bool(true)),
     read: anthropic::read_message,
 };
 
@@ -37,27 +38,34 @@ pub(super) fn is_line(line: &Value) -> bool {
 /// Reads a transcript.
 ///
 /// # Errors
-/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose message is malformed
-/// or answers a call that does not come before it.
+/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose message is
+/// malformed.
 pub fn from_claude_code(bytes: &[u8]) -> Result<Conversation, AdapterError> {
     TRANSCRIPT.read(bytes)
 }
 
 /// Writes a transcript: the inverse of [`from_claude_code`]. Events from other formats become lines whose ids are made from
-/// theirs; they have no time and no folder.
+/// theirs; they have no time and no folder. Policies are left out: a transcript does not have them.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_claude_code(conversation: &Conversation) -> Result<String, AdapterError> {
-    let output = |output: &_| to_blocks(output, &anthropic::NAMES);
-    let writer = Writer { dialect: Dialect::ClaudeCode, list: &[], fresh: Some(fresh), output };
-    Transcript::write(&writer, conversation, |line, before, number| {
+    Transcript::write(&WRITER, conversation, |line, before, number| {
         let parent = before.and_then(|line| line.get("uuid")).cloned().unwrap_or_default();
         let id = uuid_of(&format!("{number} {line}"));
         line["parentUuid"] = parent;
         line["uuid"] = id.into();
     })
 }
+
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::ClaudeCode,
+    list: &[],
+    fresh: Some(fresh),
+    grows: &[],
+    rules: Rules::Nowhere,
+    ..anthropic::WRITER
+};
 
 fn fresh(item: &ContextItem, content: &Value) -> Value {
     let mut message = anthropic::fresh(item, content);
@@ -91,7 +99,7 @@ mod tests {
         let conversation = from_claude_code(LINES.as_bytes()).unwrap();
         insta::assert_snapshot!(shown(&conversation), @r#"
         user_turn m1 "Why?"
-        agent_msg m2 "Look."
+        agent_msg m2 (thought) "Look."
         tool_call t1 Bash "{\"command\":\"df\"}"
         tool_result result:t1 < t1 "full"
         agent_msg m5 "The disk is full."
@@ -103,6 +111,28 @@ mod tests {
         let written = to_claude_code(&session).unwrap();
         assert_eq!(written.matches("full").count(), 2, "{written}");
         assert_eq!(from_claude_code(written.as_bytes()).unwrap().events, conversation.events);
+    }
+
+    #[test]
+    fn what_other_agents_said_is_not_part_of_the_conversation() {
+        let line = |text: &str, aside: bool| {
+            let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
+            format!(
+                "{}\n",
+                json!({"parentUuid": null, "isSidechain": aside, "type": "assistant", "message": message, "uuid": text})
+            )
+        };
+        let lines = [line("a", false), line("b", true), line("c", true), line("d", false)].concat();
+        let conversation = from_claude_code(lines.as_bytes()).unwrap();
+        insta::assert_snapshot!(shown(&conversation), @r#"
+        agent_msg m1 "a"
+        agent_msg m2 "d"
+        "#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"messages of conversations beside the main one were left out: 2");
+        assert_eq!(to_claude_code(&conversation).unwrap(), lines);
+        // Their own transcripts are read.
+        let own = [line("b", true), line("c", true)].concat();
+        assert_eq!(from_claude_code(own.as_bytes()).unwrap().events.len(), 2);
     }
 
     #[test]
@@ -122,7 +152,6 @@ mod tests {
         let error = |line: &str| from_claude_code(format!("\n{line}").as_bytes()).unwrap_err().to_string();
         insta::assert_snapshot!(error("[]"), @"line 2: expected an object, not an array");
         insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user"},"uuid":"u"}"#), @"line 2.message: `content` is missing; expected a string or an array of blocks");
-        insta::assert_snapshot!(error(r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]},"uuid":"u"}"#), @"line 2.message.content[0]: the result is for the call `t`, but no call before it has this id");
     }
 
     proptest! {

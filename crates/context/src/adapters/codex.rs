@@ -6,18 +6,24 @@
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
-use super::blocks::to_blocks;
 use super::error::AdapterError;
 use super::responses;
 use super::transcripts::{Transcript, as_parts};
-use super::wire::{Dialect, Writer};
+use super::wire::Dialect;
+use super::writer::Writer;
 use crate::event::ContextItem;
 
 const ITEM: &str = "response_item";
 const PAYLOAD: &str = "payload";
 
-const TRANSCRIPT: Transcript =
-    Transcript { dialect: Dialect::Codex, inside: PAYLOAD, repeats: &[], has_message, read: responses::read_item };
+const TRANSCRIPT: Transcript = Transcript {
+    dialect: Dialect::Codex,
+    inside: PAYLOAD,
+    repeats: &[],
+    has_message,
+    is_aside: |_| false,
+    read: responses::read_item,
+};
 
 fn has_message(line: &Map<String, Value>) -> bool {
     line.get("type").is_some_and(|kind| kind == ITEM) && line.get(PAYLOAD).is_some_and(Value::is_object)
@@ -33,8 +39,7 @@ pub(super) fn is_line(line: &Value) -> bool {
 /// Reads a transcript.
 ///
 /// # Errors
-/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose item is malformed or
-/// answers a call that does not come before it.
+/// [`AdapterError`] with the number of the line, from 1, for the first that is not a JSON object or whose item is malformed.
 pub fn from_codex(bytes: &[u8]) -> Result<Conversation, AdapterError> {
     TRANSCRIPT.read(bytes)
 }
@@ -44,10 +49,11 @@ pub fn from_codex(bytes: &[u8]) -> Result<Conversation, AdapterError> {
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_codex(conversation: &Conversation) -> Result<String, AdapterError> {
-    let output = |output: &_| to_blocks(output, &responses::NAMES);
-    let writer = Writer { dialect: Dialect::Codex, list: &[], fresh: Some(fresh), output };
-    Transcript::write(&writer, conversation, |_, _, _| {})
+    Transcript::write(&WRITER, conversation, |_, _, _| {})
 }
+
+pub(super) const WRITER: Writer =
+    Writer { dialect: Dialect::Codex, list: &[], fresh: Some(fresh), ..responses::WRITER };
 
 fn fresh(item: &ContextItem, content: &Value) -> Value {
     let mut payload = responses::fresh(item, content);
@@ -81,7 +87,7 @@ mod tests {
         let conversation = from_codex(LINES.as_bytes()).unwrap();
         insta::assert_snapshot!(shown(&conversation), @r#"
         user_turn m1 "Why?"
-        agent_msg m2 "Look."
+        agent_msg m2 (thought) "Look."
         tool_call c1 shell "{\"command\":[\"df\"]}"
         tool_result result:c1 < c1 "full"
         agent_msg m5 "The disk is full."

@@ -114,3 +114,15 @@ pub(super) fn shown(text: &str) -> String {
     }
     shown
 }
+
+/// The first few names of a list, for a remark, and how many more there are; `None` for an empty list.
+pub(super) fn some_of<T: AsRef<str>>(names: &[T]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let first: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", shown(name.as_ref()))).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    match first.is_empty() {
+        true => None,
+        false if more > 0 => Some(format!("{} and {more} more", first.join(", "))),
+        false => Some(first.join(", ")),
+    }
+}

@@ -1,21 +1,23 @@
 //! Gemini: a list of contents, or the body of a request around one (`systemInstruction`, `contents`), both ways.
 //!
 //! A result names the function and only sometimes the call: without an id it belongs to the first call of that name
-//! that has no result yet. Members are read in both spellings that the API accepts (`functionCall`, `function_call`).
+//! that has no result yet. Code that the API ran itself is a call, too. Members are read in both spellings that the API
+//! accepts (`functionCall`, `function_call`).
 
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::error::{AdapterError, Alike, array, check_nesting, object, shown, text};
 use super::openai::unwrap;
-use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, called_name, function_name, placeholder};
-use crate::event::{ContextItem, ItemKind, ToolOutput};
+use super::parts::{Picture, placeholder};
+use super::wire::{Dialect, Reader, Taken, Which};
+use super::writer::{Rules, Writer, arguments, call_of, called_name, failed, function_name};
+use crate::event::{ContextItem, ItemKind};
 
 /// Reads contents, or a request with `contents`.
 ///
 /// # Errors
-/// [`AdapterError`] when a content or part is malformed, or answers a call that does not come before it, and when no part
-/// has a member that the API has.
+/// [`AdapterError`] when a content or part is malformed, and when no part has a member that the API has.
 pub fn from_gemini(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let mut reader = Reader::new(Dialect::Gemini);
@@ -105,39 +107,86 @@ fn read_part(part: Map<String, Value>, kind: ItemKind, place: &str, reader: &mut
     }
     if let Some(key) = member(["functionResponse", "function_response"]) {
         let (id, name) = of(key)?;
+        let response = part.get(key).and_then(|members| members.get("response"));
+        let failed = response.is_some_and(|response| response["output"].is_null() && !response["error"].is_null());
         let taken = Taken::json(Value::Object(part), &format!("/{key}/response"), |_| String::new());
-        return match id {
-            Some(id) => reader.result(&id, Some(LIST), taken, place),
-            None => reader.result_by_name(&name, Some(LIST), taken, place),
-        };
+        match id {
+            Some(id) => reader.result(&id, Some(LIST), taken),
+            None => reader.result_by_name(&name, Which::First, Some(LIST), taken),
+        }
+        reader.is_error(failed);
+        return Ok(());
     }
+    if let Some(key) = member(["executableCode", "executable_code"]) {
+        reader.call(None, CODE, Some(LIST), Taken::text(Value::Object(part), &format!("/{key}/code"), placeholder));
+        return Ok(());
+    }
+    if let Some(key) = member(["codeExecutionResult", "code_execution_result"]) {
+        let outcome = part.get(key).and_then(|members| members.get("outcome")?.as_str()).unwrap_or_default().to_owned();
+        let taken = Taken::text(Value::Object(part), &format!("/{key}/output"), |_| outcome.clone());
+        reader.result_by_name(CODE, Which::First, Some(LIST), taken);
+        reader.is_error(outcome.ends_with("FAILED") || outcome.ends_with("EXCEEDED"));
+        return Ok(());
+    }
+    let is_thought = part.get("thought") == Some(&Value::Bool(true));
     reader.part(kind, LIST, Taken::text(Value::Object(part), "/text", placeholder));
+    if is_thought {
+        reader.is_thought();
+    }
     Ok(())
 }
 
-/// Writes the contents of a conversation: the inverse of [`from_gemini`]. Events from other formats become contents of
-/// their own; kinds that the API does not have become user contents.
+/// What code that the API runs is a call of.
+const CODE: &str = "code_execution";
+
+/// Writes the contents of a conversation: the inverse of [`from_gemini`]. From other formats, what the agent says and
+/// calls in a turn becomes one content, and so do the results of its calls; policies go into `systemInstruction`, and
+/// other kinds that the API does not have become user contents.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_gemini(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let output = |output: &ToolOutput| Ok(Value::String(super::blocks::text_of(output)));
-    Writer { dialect: Dialect::Gemini, list: &["contents"], fresh: Some(fresh), output }.write(conversation)
+    WRITER.write(conversation)
+}
+
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::Gemini,
+    list: &["contents"],
+    fresh: Some(fresh),
+    output: |output| Ok(Value::String(super::blocks::words_of(output))),
+    picture,
+    pictures_in_results: false,
+    grows: &["/parts"],
+    rules: Rules::Member { name: "systemInstruction", list: "/parts" },
+};
+
+fn picture(picture: &Picture) -> Value {
+    match picture {
+        Picture::Data { media_type, base64 } => json!({"inlineData": {"mimeType": media_type, "data": base64}}),
+        Picture::At(url) => json!({"fileData": {"fileUri": url}}),
+    }
 }
 
 fn fresh(item: &ContextItem, content: &Value) -> Value {
+    let parts = match content {
+        Value::Array(parts) => parts.clone(),
+        text => vec![json!({"text": text})],
+    };
     match item.kind {
-        ItemKind::AgentMsg => json!({"role": "model", "parts": [{"text": content}]}),
+        ItemKind::Policy => json!({"parts": parts}),
+        ItemKind::AgentMsg => json!({"role": "model", "parts": parts}),
         ItemKind::ToolCall => json!({"role": "model", "parts": [
             {"functionCall": {"id": item.id, "name": function_name(item), "args": arguments(item)}}]}),
-        ItemKind::ToolResult => json!({"role": "user", "parts": [
-            {"functionResponse": {"id": call_of(item), "name": called_name(item), "response": {"output": content}}}]}),
+        ItemKind::ToolResult => {
+            let key = if failed(item) { "error" } else { "output" };
+            json!({"role": "user", "parts": [
+                {"functionResponse": {"id": call_of(item), "name": called_name(item), "response": {key: content}}}]})
+        }
         ItemKind::UserTurn
-        | ItemKind::Policy
         | ItemKind::PlanState
         | ItemKind::MemoryFact
         | ItemKind::DocSnippet
-        | ItemKind::RetrievedDoc => json!({"role": "user", "parts": [{"text": content}]}),
+        | ItemKind::RetrievedDoc => json!({"role": "user", "parts": parts}),
     }
 }
 
@@ -170,7 +219,7 @@ mod tests {
         policy m1 "Be brief."
         user_turn m2 "Weather?"
         user_turn m2.2 "[inlineData]"
-        agent_msg m3 "Hm."
+        agent_msg m3 (thought) "Hm."
         tool_call call:5 weather "{\"city\":\"Oslo\"}"
         tool_call call:6 weather "{\"city\":\"Rome\"}"
         tool_call f3 time "{}"
@@ -183,12 +232,35 @@ mod tests {
     }
 
     #[test]
+    fn code_that_the_provider_ran_is_a_call() {
+        let contents = json!([
+            {"role": "model", "parts": [
+                {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+                {"executable_code": {"code": "1/0"}},
+                {"code_execution_result": {"outcome": "OUTCOME_FAILED"}},
+                {"text": "done"}]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "f", "response": {"c": 1}}},
+                {"functionResponse": {"id": "gone", "name": "f", "response": {"error": "no such city"}}}]}]);
+        let conversation = from_gemini(contents.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        tool_call call:1 code_execution "print(1)"
+        tool_result result:call:1 < call:1 "1"
+        tool_call call:3 code_execution "1/0"
+        tool_result result:call:3 < call:3 (failed) "OUTCOME_FAILED"
+        agent_msg m1.5 "done"
+        tool_result result:f f "{\"c\":1}"
+        tool_result result:gone (failed) "{\"error\":\"no such city\"}"
+        "#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"results of calls that are not in the conversation were kept without them: `f`, `gone`");
+        assert_eq!(to_gemini(&conversation).unwrap(), contents);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |contents: Value| from_gemini(contents).unwrap_err().to_string();
-        let response = json!({"functionResponse": {"name": "f", "response": {}}});
         insta::assert_snapshot!(error(json!([{"role": "assistant", "parts": []}])), @"contents[0]: unknown role `assistant`; use user or model");
-        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is still without a result");
-        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is still without a result");
         insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: expected an object, not a number");
     }
 

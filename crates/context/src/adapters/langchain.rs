@@ -5,15 +5,18 @@
 //! `tool_calls` lists is said once. A call whose arguments are not JSON is a call too. The older form of calls (messages
 //! of the type `function`) is refused: it does not say which result answers which call.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::blocks::{output_of, to_block, to_blocks};
 use super::error::{AdapterError, array, check_nesting, shown, text};
 use super::openai::{NAMES, unwrap};
-use super::wire::{
-    Content, Dialect, Piece, Reader, Writer, arguments, call_of, called_name, function_name, placeholder,
-};
+use super::parts::placeholder;
+use super::spans::left_out;
+use super::wire::{Content, Dialect, Piece, Reader};
+use super::writer::{Rules, Writer, arguments, call_of, called_name, failed, function_name};
 use crate::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
 
 /// Whether a list, or an object with one, holds messages of LangChain.
@@ -65,15 +68,23 @@ fn speaker(kind: &str) -> Option<Speaker> {
 /// Reads messages, or an object with `messages`.
 ///
 /// # Errors
-/// [`AdapterError`] when a message is malformed or of an unknown type, or answers a call that does not come before it.
+/// [`AdapterError`] when a message is malformed or of an unknown type.
 pub fn from_langchain(document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let (document, messages) = unwrap(document, &["messages"])?;
     let mut reader = Reader::new(Dialect::LangChain);
+    let mut removals = 0;
     for (number, message) in messages.into_iter().enumerate() {
+        if frame(&message).is_some_and(|(_, kind)| kind == "remove" || kind == "RemoveMessage") {
+            removals += 1;
+            continue;
+        }
         read_message(message, &format!("messages[{number}]"), &mut reader)?;
     }
-    Ok(reader.finish(document))
+    let mut conversation = reader.finish(document);
+    let removals = (removals > 0).then(|| BTreeMap::from([("remove".to_owned(), removals)]));
+    conversation.remarks.extend(removals.and_then(|removals| left_out("messages that say nothing", &removals)));
+    Ok(conversation)
 }
 
 fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
@@ -97,7 +108,8 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
         },
         Some(Speaker::Tool) => {
             let result = read_result(&mut message, base, &inside)?;
-            return reader.message(message, ItemKind::ToolResult, vec![result]);
+            reader.message(message, ItemKind::ToolResult, vec![result]);
+            return Ok(());
         }
         None => {
             let reason = format!("unknown type of message `{}`; use human, ai, system or tool", shown(name));
@@ -106,7 +118,7 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
     };
     let calls = listed(&message, base, &inside)?;
     let mut pieces = Vec::new();
-    say(&mut message, &format!("{base}/additional_kwargs/reasoning_content"), kind, &mut pieces);
+    say(&mut message, &format!("{base}/additional_kwargs/reasoning_content"), Piece::Thought, &mut pieces);
     let content = format!("{base}/content");
     match message.pointer(&content) {
         Some(Value::Array(blocks)) => {
@@ -114,7 +126,7 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
                 read_block(&mut message, &format!("{content}/{number}"), kind, &calls, &mut pieces)?;
             }
         }
-        Some(Value::String(_)) => say(&mut message, &content, kind, &mut pieces),
+        Some(Value::String(_)) => say(&mut message, &content, |said| Piece::Said(kind, said), &mut pieces),
         None | Some(Value::Null) => {}
         other => return Err(AdapterError::wrong(&inside, "content", "a string or an array of blocks", other)),
     }
@@ -122,13 +134,14 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
         let content = Content::arguments(&mut message, &at);
         pieces.push(Piece::Call { id, name, content });
     }
-    reader.message(message, kind, pieces)
+    reader.message(message, kind, pieces);
+    Ok(())
 }
 
 /// Takes the text at `at`. An empty one says nothing and stays where it is.
-fn say(message: &mut Value, at: &str, kind: ItemKind, pieces: &mut Vec<Piece>) {
+fn say(message: &mut Value, at: &str, piece: impl Fn(Content) -> Piece, pieces: &mut Vec<Piece>) {
     if message.pointer(at).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
-        pieces.push(Piece::Said(kind, Content::text(message, at, |_| String::new())));
+        pieces.push(piece(Content::text(message, at, |_| String::new())));
     }
 }
 
@@ -158,16 +171,18 @@ fn read_block(
             let call = answers().unwrap_or_default();
             let at = member(&["content", "output"]).unwrap_or_else(|| format!("{at}/content"));
             let failed = of("status") == Some("error");
-            pieces.push(Piece::Result { call, failed, content: returned(message, &at, failed)?, place: String::new() });
+            pieces.push(Piece::Result { call, failed, content: returned(message, &at, failed)? });
         }
         block_type => {
+            let is_thought = ["thinking", "redacted_thinking", "reasoning"].contains(&block_type);
+            let piece = move |content| if is_thought { Piece::Thought(content) } else { Piece::Said(kind, content) };
             let at = match block_type {
                 _ if block.is_string() => Some(at.to_owned()),
                 _ => member(&["text", "thinking", "reasoning", "refusal"]),
             };
             match at.filter(|at| message.pointer(at).is_some_and(Value::is_string)) {
-                Some(at) => say(message, &at, kind, pieces),
-                None => pieces.push(Piece::Said(kind, Content::nothing(described(block)))),
+                Some(at) => say(message, &at, piece, pieces),
+                None => pieces.push(piece(Content::nothing(described(block)))),
             }
         }
     }
@@ -237,7 +252,7 @@ fn read_result(message: &mut Value, base: &str, place: &str) -> Result<Piece, Ad
         }
         other => return Err(AdapterError::wrong(place, "content", "a string or an array of blocks", other)),
     };
-    Ok(Piece::Result { call, failed, content, place: place.to_owned() })
+    Ok(Piece::Result { call, failed, content })
 }
 
 /// What a call returned: a list of blocks and texts, a text, or JSON.
@@ -258,14 +273,26 @@ fn returned(message: &mut Value, at: &str, is_error: bool) -> Result<Content, Ad
     }
 }
 
-/// Writes the messages of a conversation, as `messages_from_dict` reads them: the inverse of [`from_langchain`]. Events
-/// from other formats become messages of their own; kinds that LangChain does not have become system messages.
+/// Writes the messages of a conversation, as `messages_from_dict` reads them: the inverse of [`from_langchain`]. From
+/// other formats, what the agent says and calls in a turn becomes one message, every other event one of its own; kinds
+/// that LangChain does not have become system messages.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_langchain(conversation: &Conversation) -> Result<Value, AdapterError> {
-    Writer { dialect: Dialect::LangChain, list: &["messages"], fresh: Some(fresh), output }.write(conversation)
+    WRITER.write(conversation)
 }
+
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::LangChain,
+    list: &["messages"],
+    fresh: Some(fresh),
+    output,
+    picture: NAMES.picture,
+    pictures_in_results: true,
+    grows: &["/data/content", "/data/tool_calls"],
+    rules: Rules::Messages,
+};
 
 fn output(output: &ToolOutput) -> Result<Value, AdapterError> {
     if output.parts.is_empty() {
@@ -290,8 +317,14 @@ fn fresh(item: &ContextItem, content: &Value) -> Value {
             let call = json!({"name": function_name(item), "args": arguments, "id": item.id, "type": "tool_call"});
             json!({"type": "ai", "data": {"content": "", "type": "ai", "tool_calls": [call]}})
         }
-        ItemKind::ToolResult => json!({"type": "tool", "data": {
-            "content": content, "type": "tool", "name": called_name(item), "tool_call_id": call_of(item)}}),
+        ItemKind::ToolResult => {
+            let mut data =
+                json!({"content": content, "type": "tool", "name": called_name(item), "tool_call_id": call_of(item)});
+            if failed(item) {
+                data["status"] = "error".into();
+            }
+            json!({"type": "tool", "data": data})
+        }
         ItemKind::Policy
         | ItemKind::PlanState
         | ItemKind::MemoryFact
@@ -328,16 +361,16 @@ mod tests {
         insta::assert_snapshot!(events(&conversation), @r#"
         policy m1 "Be brief."
         user_turn m2 "Why did it fail?"
-        user_turn m2.2 "[image_url]"
-        agent_msg m3 "Look first."
+        user_turn m2.2 "[image_url] https://example.org/a.png"
+        agent_msg m3 (thought) "Look first."
         agent_msg m3.2 "I look."
         tool_call c1 read_log "{\"job\":\"nightly\"}"
         tool_result result:c1 < c1 "disk full"
-        agent_msg m5 "Ask df."
+        agent_msg m5 (thought) "Ask df."
         tool_call c2 df "{}"
         tool_call c3 df "{\"path\": "
         tool_result result:c2 < c2 "a\nb" +2 parts
-        tool_result result:c3 < c3 "bad arguments" +1 parts
+        tool_result result:c3 < c3 (failed) "bad arguments" +1 parts
         agent_msg m8 "The disk "
         agent_msg m8.2 "was full."
         "#);
@@ -399,10 +432,10 @@ mod tests {
             ai(json!({"content": "", "response_metadata": {"finish_reason": "stop"}}))]);
         let conversation = from_langchain(document.clone()).unwrap();
         insta::assert_snapshot!(events(&conversation), @r#"
-        agent_msg m1 "Search."
-        agent_msg m1.2 "Then ask."
+        agent_msg m1 (thought) "Search."
+        agent_msg m1.2 (thought) "Then ask."
         tool_call s1 web "{\"q\":1}"
-        tool_result result:s1 < s1 "" +1 parts
+        tool_result result:s1 < s1 "[web_search_result] u" +1 parts
         agent_msg m1.5 "No."
         tool_call c1 f "{\"a\":1}"
         tool_call call:7 g "{}"
@@ -414,13 +447,23 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_removes_another_says_nothing() {
+        let said = json!({"type": "human", "data": {"content": "Hi"}});
+        let removes = json!({"type": "remove", "data": {"id": "x", "content": ""}});
+        let lc = json!({"lc": 1, "type": "constructor", "id": ["langchain", "RemoveMessage"], "kwargs": {"content": "", "id": "y"}});
+        let conversation = from_langchain(json!([said, removes, lc])).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"user_turn m1 "Hi""#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"messages that say nothing were left out: 2 remove");
+        assert_eq!(to_langchain(&conversation).unwrap(), json!([said]));
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_langchain(messages).unwrap_err().to_string();
         let of = |kind: &str, data: Value| json!([{"type": kind, "data": data}]);
         insta::assert_snapshot!(error(json!([7])), @"messages[0]: it is not a message; expected `type`, and `data` with `content`");
         insta::assert_snapshot!(error(of("chat", json!({"content": "a", "role": "critic"}))), @"messages[0].data: unknown role `critic`; use user, assistant or system");
         insta::assert_snapshot!(error(of("human", json!({"content": 7}))), @"messages[0].data: `content` must be a string or an array of blocks, not a number");
-        insta::assert_snapshot!(error(of("tool", json!({"content": "a", "tool_call_id": "c9"}))), @"messages[0].data: the result is for the call `c9`, but no call before it has this id");
         insta::assert_snapshot!(error(of("ai", json!({"content": "", "tool_calls": [7]}))), @"messages[0].data.tool_calls[0]: a call must be an object");
         insta::assert_snapshot!(error(of("ai", json!({"content": "", "tool_calls": [{"id": "c"}]}))), @"messages[0].data.tool_calls[0]: `name` is missing; expected a string");
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::error::{AdapterError, check_nesting, object, shown};
-use super::spans::{Messages, as_text, call, content, documents, left_out, object_at, split};
+use super::spans::{Messages, ToolRun, as_text, call, content, documents, left_out, object_at, split};
 use super::transcripts::uuid_of;
 
 /// Whether a value is a run.
@@ -29,8 +29,7 @@ pub(super) fn is_document(document: &Value) -> bool {
 /// Reads runs.
 ///
 /// # Errors
-/// [`AdapterError`] when no run is of a model or a tool, a message is malformed, or one answers a call that does not come
-/// before it.
+/// [`AdapterError`] when no run is of a model or a tool, or a message is malformed.
 pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     if let Some(runs) = document.get_mut("runs") {
@@ -69,7 +68,9 @@ pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError>
             "tool" => {
                 let (id, result) = outcome(outputs, run.get("error"));
                 let input = inputs.map(|inputs| only(inputs, "input")).unwrap_or(&Value::Null);
-                messages.tool(id, text("name"), input, result.as_ref(), text("id"));
+                let failed = run.get("error").is_some_and(|error| !error.is_null());
+                let result = result.as_ref();
+                messages.tool(&ToolRun { id, name: text("name"), arguments: input, result, failed }, text("id"));
                 read += 1;
             }
             kind => *others.entry(shown(kind)).or_default() += 1,
@@ -313,7 +314,7 @@ mod tests {
         user_turn m1 "Hi"
         agent_msg m2 "Ho"
         tool_call t df "{\"path\":\"/\"}"
-        tool_result result:t < t "Error: gone"
+        tool_result result:t < t (failed) "Error: gone"
         "#);
     }
 

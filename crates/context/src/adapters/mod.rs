@@ -2,7 +2,7 @@
 //!
 //! One file per format; pure functions, no I/O. Fields of a format that our types do not have are kept in the metadata
 //! of an item, so that they survive a round trip. A malformed document is an error that names the place; nothing is
-//! guessed and nothing is left out.
+//! guessed, and what is left out is said in a remark.
 
 mod a2a;
 mod anthropic;
@@ -18,6 +18,7 @@ mod memory;
 mod openai;
 mod otel;
 mod output;
+mod parts;
 mod pydantic_ai;
 mod recognise;
 mod recorded;
@@ -31,6 +32,7 @@ mod transcripts;
 mod values;
 mod weaver;
 mod wire;
+mod writer;
 
 pub use a2a::{
     TaskOutcome, TaskState, from_a2a_task, from_a2a_task_conversation, to_a2a_task, to_a2a_task_conversation,

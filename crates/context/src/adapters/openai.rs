@@ -1,20 +1,22 @@
 //! OpenAI Chat Completions: a list of messages, or the body of a request around one (`messages`), both ways.
 //!
-//! `system` and `developer` messages become policies. A refusal is the text of its message. The older form of calls
-//! (`function_call`, role `function`) is refused: it does not say which result answers which call.
+//! `system` and `developer` messages become policies. A refusal is the text of its message. In the older form of calls
+//! (`function_call`, role `function`), a result belongs to the last call of its function that has none.
 
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::blocks::{BlockNames, output_of, to_blocks};
 use super::error::{AdapterError, array, check_nesting, describe, object, shown, text};
-use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
+use super::parts::{Picture, placeholder};
+use super::wire::{Content, Dialect, IS_ERROR, Reader, Taken, Which};
+use super::writer::{Rules, Writer, arguments, call_of, function_name};
 use crate::event::{ContextItem, ItemKind};
 
 /// Reads messages, or a request with `messages`.
 ///
 /// # Errors
-/// [`AdapterError`] when a message is malformed, or answers a call that does not come before it.
+/// [`AdapterError`] when a message is malformed.
 pub fn from_openai_chat(document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let (document, messages) = unwrap(document, &["messages"])?;
@@ -48,8 +50,13 @@ pub(super) fn unwrap(document: Value, keys: &[&str]) -> Result<Unwrapped, Adapte
 pub(super) fn read_parts(message: Map<String, Value>, parts: Vec<Value>, kind: ItemKind, reader: &mut Reader) {
     reader.open(Value::Object(message), None);
     for part in parts {
-        let at = if part.get("type").and_then(Value::as_str) == Some("refusal") { "/refusal" } else { "/text" };
+        let part_type = part.get("type").and_then(Value::as_str);
+        let at = if part_type == Some("refusal") { "/refusal" } else { "/text" };
+        let is_thought = part_type == Some("reasoning");
         reader.part(kind, "/content", Taken::text(part, at, placeholder));
+        if is_thought {
+            reader.is_thought();
+        }
     }
 }
 
@@ -58,7 +65,7 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
         "system" | "developer" => ItemKind::Policy,
         "user" => ItemKind::UserTurn,
         "assistant" => ItemKind::AgentMsg,
-        "tool" => return read_result(message, place, reader),
+        "tool" | "function" => return read_result(message, place, reader),
         other => {
             let reason = format!("unknown role `{}`; use system, developer, user, assistant or tool", shown(other));
             return Err(AdapterError::new(place, reason));
@@ -69,6 +76,7 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
         Some(list @ Value::Array(_)) => array(std::mem::replace(list, Value::Array(Vec::new())), place)?,
         Some(other) => return Err(AdapterError::wrong(place, "tool_calls", "an array", Some(other))),
     };
+    let function = function_call(&mut message, place)?;
     let refusal = message.get("refusal").and_then(Value::as_str).unwrap_or_default().to_owned();
     match message.get_mut("content") {
         None | Some(Value::Null) => reader.open(Value::Object(message), None),
@@ -85,8 +93,23 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
     for (number, call) in calls.into_iter().enumerate() {
         read_call(call, &format!("{place}.tool_calls[{number}]"), reader)?;
     }
+    if let Some((name, arguments)) = function {
+        reader.call_within(None, &name, arguments);
+    }
     reader.close(kind, refusal);
     Ok(())
+}
+
+/// The name and the arguments of a call in the older form, the arguments taken out of the message.
+fn function_call(message: &mut Map<String, Value>, place: &str) -> Result<Option<(String, Content)>, AdapterError> {
+    const AT: &str = "/function_call/arguments";
+    let Some(Value::Object(function)) = message.get("function_call") else { return Ok(None) };
+    let name = text(function, "name", &format!("{place}.function_call"))?.to_owned();
+    let mut rest = Value::Object(std::mem::take(message));
+    let arguments =
+        Content::text(&mut rest, AT, |rest| rest.pointer(AT).map_or_else(|| "{}".to_owned(), Value::to_string));
+    *message = object(rest, place)?;
+    Ok(Some((name, arguments)))
 }
 
 fn read_call(call: Value, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
@@ -105,7 +128,9 @@ fn read_call(call: Value, place: &str, reader: &mut Reader) -> Result<(), Adapte
 }
 
 fn read_result(message: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
-    let id = text(&message, "tool_call_id", place)?.to_owned();
+    let is_function = message.get("role").is_some_and(|role| role == "function");
+    let answers = text(&message, if is_function { "name" } else { "tool_call_id" }, place)?.to_owned();
+    let failed = message.get(IS_ERROR).and_then(Value::as_bool) == Some(true);
     let is_list = match message.get("content") {
         Some(Value::Array(_)) => true,
         None | Some(Value::String(_) | Value::Null) => false,
@@ -116,23 +141,40 @@ fn read_result(message: Map<String, Value>, place: &str, reader: &mut Reader) ->
         true => Taken::output(message, "/content", |content| Ok(output_of(content)))?,
         false => Taken::text(message, "/content", |_| String::new()),
     };
-    reader.result(&id, None, taken, place)
+    match is_function {
+        true => reader.result_by_name(&answers, Which::Last, None, taken),
+        false => reader.result(&answers, None, taken),
+    }
+    reader.is_error(failed);
+    Ok(())
 }
 
-/// Writes the messages of a conversation: the inverse of [`from_openai_chat`]. Events from other formats become
-/// messages of their own; kinds that a chat does not have become system messages.
+/// Writes the messages of a conversation: the inverse of [`from_openai_chat`]. From other formats, what the agent says
+/// and calls in a turn becomes one message, every other event one of its own; kinds that a chat does not have become
+/// system messages.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_openai_chat(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let output = |output: &_| to_blocks(output, &NAMES);
-    Writer { dialect: Dialect::OpenaiChat, list: &["messages"], fresh: Some(fresh), output }.write(conversation)
+    WRITER.write(conversation)
 }
 
-pub(super) const NAMES: BlockNames = BlockNames {
-    text: "text",
-    image: |media_type, data| json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}),
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::OpenaiChat,
+    list: &["messages"],
+    fresh: Some(fresh),
+    output: |output| to_blocks(output, &NAMES),
+    picture: NAMES.picture,
+    pictures_in_results: true,
+    grows: &["/content", "/tool_calls"],
+    rules: Rules::Messages,
 };
+
+pub(super) const NAMES: BlockNames = BlockNames { text: "text", picture };
+
+fn picture(picture: &Picture) -> Value {
+    json!({"type": "image_url", "image_url": {"url": picture.url()}})
+}
 
 fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
@@ -156,6 +198,7 @@ mod tests {
 
     use super::*;
     use crate::adapters::testing::{any_json, extra, shown as events, with};
+    use crate::adapters::{Format, recognise};
 
     #[test]
     fn messages_become_events_and_messages_again() {
@@ -177,7 +220,7 @@ mod tests {
         insta::assert_snapshot!(events(&conversation), @r#"
         policy m1 "Be brief."
         user_turn m2 "What is this?"
-        user_turn m2.2 "[image_url]"
+        user_turn m2.2 "[image_url] https://example.org/a.png"
         tool_call c1 look "{\"at\": 1}"
         tool_call c2 run "ls"
         tool_result result:c2 < c2 "a.txt"
@@ -196,9 +239,8 @@ mod tests {
         insta::assert_snapshot!(error(json!({"model": "m"})), @"`messages` is missing");
         insta::assert_snapshot!(error(json!([user, 7])), @"messages[1]: expected an object, not a number");
         insta::assert_snapshot!(error(json!([{"content": "a"}])), @"messages[0]: `role` is missing; expected a string");
-        insta::assert_snapshot!(error(json!([{"role": "function", "content": "a"}])), @"messages[0]: unknown role `function`; use system, developer, user, assistant or tool");
+        insta::assert_snapshot!(error(json!([{"role": "robot", "content": "a"}])), @"messages[0]: unknown role `robot`; use system, developer, user, assistant or tool");
         insta::assert_snapshot!(error(json!([{"role": "user", "content": 7}])), @"messages[0]: `content` must be a string or an array of parts, not a number");
-        insta::assert_snapshot!(error(json!([{"role": "tool", "tool_call_id": "c9", "content": "a"}])), @"messages[0]: the result is for the call `c9`, but no call before it has this id");
         insta::assert_snapshot!(error(json!([user, {"role": "assistant", "tool_calls": [{"id": "a"}]}])), @"messages[1].tool_calls[0]: `function` is missing; expected an object");
     }
 
@@ -242,6 +284,56 @@ mod tests {
         tool_result result:call_0~2 < call_0~2 "2"
         "#);
         assert_eq!(to_openai_chat(&conversation).unwrap(), messages);
+    }
+
+    #[test]
+    fn the_older_form_of_calls_is_read() {
+        let call = |arguments: &str| json!({"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": arguments}});
+        let messages = json!([
+            {"role": "user", "content": "Twice, please"},
+            call("{\"n\": 1}"),
+            call("{\"n\": 2}"),
+            {"role": "function", "name": "f", "content": "two"},
+            {"role": "assistant", "content": "Once more.", "function_call": {"name": "g"}},
+            {"role": "function", "name": "g", "content": "three"},
+            {"role": "function", "name": "h", "content": "of nothing"}]);
+        let conversation = from_openai_chat(messages.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        user_turn m1 "Twice, please"
+        tool_call call:2 f "{\"n\": 1}"
+        tool_call call:3 f "{\"n\": 2}"
+        tool_result result:call:3 < call:3 "two"
+        agent_msg m5 "Once more."
+        tool_call call:6 g "{}"
+        tool_result result:call:6 < call:6 "three"
+        tool_result result:h h "of nothing"
+        "#);
+        assert_eq!(to_openai_chat(&conversation).unwrap(), messages);
+        // Traces have only the newer form.
+        for format in [Format::Otel, Format::LangSmith] {
+            let (_, again) = recognise(format.write(&conversation).unwrap().as_bytes(), "x").unwrap();
+            let results = again.events.iter().filter(|event| event.item.parent_id.is_some());
+            let results: Vec<&str> = results.map(|event| event.item.text.as_str()).collect();
+            assert_eq!(results, ["two", "three", "of nothing"], "{format}");
+        }
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_kept() {
+        let messages = json!([
+            {"role": "tool", "tool_call_id": "gone", "content": "disk full"},
+            {"role": "assistant", "content": "The disk is full."}]);
+        let conversation = from_openai_chat(messages.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        tool_result result:gone "disk full"
+        agent_msg m2 "The disk is full."
+        "#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"results of calls that are not in the conversation were kept without them: `gone`");
+        assert_eq!(to_openai_chat(&conversation).unwrap(), messages);
+        // Cut in this way, results of many calls may be left.
+        let many: Value =
+            (0..9).map(|id| json!({"role": "tool", "tool_call_id": id.to_string(), "content": ""})).collect();
+        insta::assert_snapshot!(from_openai_chat(many).unwrap().remarks.join("\n"), @"results of calls that are not in the conversation were kept without them: `0`, `1`, `2`, `3`, `4` and 4 more");
     }
 
     fn messages() -> impl Strategy<Value = Value> {

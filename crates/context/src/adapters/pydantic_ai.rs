@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 use super::Conversation;
 use super::error::{AdapterError, Alike, array, check_nesting, object, shown, text};
 use super::openai::unwrap;
-use super::wire::{Content, Dialect, Piece, Reader, Writer, arguments, call_of, called_name, function_name};
+use super::parts::Picture;
+use super::wire::{Content, Dialect, Piece, Reader};
+use super::writer::{Rules, Writer, arguments, call_of, called_name, failed, function_name};
 use crate::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
 
 /// Whether a list, or an object with one, holds messages of Pydantic AI.
@@ -27,8 +29,7 @@ pub(super) fn is_document(document: &Value) -> bool {
 /// Reads a history, or an object with `messages`.
 ///
 /// # Errors
-/// [`AdapterError`] when a message or part is malformed, or answers a call that does not come before it, and when no part
-/// is of a kind that the library has.
+/// [`AdapterError`] when a message or part is malformed, and when no part is of a kind that the library has.
 pub fn from_pydantic_ai(document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let (document, messages) = unwrap(document, &["messages"])?;
@@ -70,7 +71,8 @@ fn read_message(
     for number in 0..parts {
         message.read_part(&format!("/parts/{number}"), &format!("{place}.parts[{number}]"), alike)?;
     }
-    reader.message(message.value, kind, message.pieces)
+    reader.message(message.value, kind, message.pieces);
+    Ok(())
 }
 
 /// Parts that no model sees.
@@ -92,10 +94,15 @@ struct Message {
 
 impl Message {
     /// Takes the text at `at`. An empty one says nothing and stays where it is.
+    fn take(&mut self, at: &str) -> Option<Content> {
+        self.value.pointer(at).and_then(Value::as_str).filter(|text| !text.is_empty())?;
+        Some(Content::text(&mut self.value, at, |_| String::new()))
+    }
+
+    /// Takes the text at `at`, which somebody said.
     fn say(&mut self, at: &str, kind: ItemKind) {
-        if self.value.pointer(at).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
-            self.pieces.push(Piece::Said(kind, Content::text(&mut self.value, at, |_| String::new())));
-        }
+        let said = self.take(at).map(|content| Piece::Said(kind, content));
+        self.pieces.extend(said);
     }
 
     fn read_part(&mut self, at: &str, place: &str, alike: &mut Alike) -> Result<(), AdapterError> {
@@ -107,7 +114,11 @@ impl Message {
         match part_kind {
             "system-prompt" | "instruction" | "instruction-delta" => self.read_content(&content, ItemKind::Policy),
             "user-prompt" | "retry-feedback" => self.read_content(&content, ItemKind::UserTurn),
-            "text" | "thinking" | "compaction" | "file" => self.read_content(&content, self.kind),
+            "thinking" => {
+                let thought = self.take(&content).map(Piece::Thought);
+                self.pieces.extend(thought);
+            }
+            "text" | "compaction" | "file" => self.read_content(&content, self.kind),
             "speech" => self.say(&format!("{at}/transcript"), self.kind),
             "tool-call" | "builtin-tool-call" => {
                 let id = part.get("tool_call_id").and_then(Value::as_str).filter(|id| !id.is_empty());
@@ -124,7 +135,7 @@ impl Message {
                 let failed = part_kind == "retry-prompt" || outcome != "success";
                 let call = text(part, "tool_call_id", place)?.to_owned();
                 let content = returned(&mut self.value, &content, failed)?;
-                self.pieces.push(Piece::Result { call, failed, content, place: place.to_owned() });
+                self.pieces.push(Piece::Result { call, failed, content });
             }
             known if BOOKKEEPING.contains(&known) => {}
             other => {
@@ -208,13 +219,34 @@ fn media_of(content: &Value) -> Option<PartBody> {
 }
 
 /// Writes the history of a conversation, as `ModelMessagesTypeAdapter` reads it: the inverse of [`from_pydantic_ai`].
-/// Events from other formats become messages of their own; kinds that the library does not have become system prompts.
+/// From other formats, what the agent says and calls in a turn becomes one message, and so do the results of its calls;
+/// kinds that the library does not have become system prompts.
 ///
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_pydantic_ai(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let writer = Writer { dialect: Dialect::PydanticAi, list: &["messages"], fresh: Some(fresh), output };
-    writer.write(conversation)
+    WRITER.write(conversation)
+}
+
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::PydanticAi,
+    list: &["messages"],
+    fresh: Some(fresh),
+    output,
+    picture,
+    pictures_in_results: true,
+    grows: &["/parts"],
+    rules: Rules::Messages,
+};
+
+fn picture(picture: &Picture) -> Value {
+    match picture {
+        // Bytes are in the alphabet for addresses.
+        Picture::Data { media_type, base64 } => {
+            json!({"data": base64.replace('+', "-").replace('/', "_"), "media_type": media_type, "kind": "binary"})
+        }
+        Picture::At(url) => json!({"url": url, "kind": "image-url"}),
+    }
 }
 
 fn output(output: &ToolOutput) -> Result<Value, AdapterError> {
@@ -262,7 +294,10 @@ fn fresh(item: &ContextItem, content: &Value) -> Value {
                 Some([only @ Value::String(_)]) => only,
                 _ => content,
             };
-            let result = json!({"tool_name": called_name(item), "content": content, "tool_call_id": call_of(item), "part_kind": "tool-return"});
+            let mut result = json!({"tool_name": called_name(item), "content": content, "tool_call_id": call_of(item), "part_kind": "tool-return"});
+            if failed(item) {
+                result["outcome"] = "failed".into();
+            }
             message("request", result)
         }
         ItemKind::Policy
@@ -299,13 +334,13 @@ mod tests {
         policy m1.2 "Be brief."
         user_turn m1.3 "Why did it fail?"
         user_turn m1.4 "[image-url https://example.org/a.png]"
-        agent_msg m2 "Look first."
+        agent_msg m2 (thought) "Look first."
         agent_msg m2.2 "I look."
         tool_call c1 read_log "{\"job\":\"nightly\"}"
         tool_call c2 read_log "{\"job\":\"bad\"}"
         tool_call c3 plot "{}"
         tool_result result:c1 < c1 "{\"log\":\"disk full\"}"
-        tool_result result:c2 < c2 "no such job"
+        tool_result result:c2 < c2 (failed) "no such job"
         tool_result result:c3 < c3 "A plot" +2 parts
         agent_msg m4 "The disk was full."
         "#);
@@ -354,7 +389,7 @@ mod tests {
         agent_msg m1.5 "Ho"
         tool_call c1 f ""
         policy m2 "One."
-        tool_result result:c1 < c1 "[{\"type\":\"missing\",\"loc\":[\"a\"],\"msg\":\"Field required\"}]"
+        tool_result result:c1 < c1 (failed) "[{\"type\":\"missing\",\"loc\":[\"a\"],\"msg\":\"Field required\"}]"
         user_turn m2.3 "again"
         user_turn m2.4 "{\"type\":\"missing\",\"loc\":[\"a\"],\"msg\":\"Field required\"}"
         policy m2.5 "Be short."
@@ -377,7 +412,6 @@ mod tests {
         insta::assert_snapshot!(error(json!([{"kind": "request", "parts": 7}])), @"messages[0]: `parts` must be an array, not a number");
         insta::assert_snapshot!(error(request(json!(7))), @"messages[0].parts[0]: a part must be an object");
         insta::assert_snapshot!(error(request(json!({"content": "a"}))), @"messages[0].parts[0]: `part_kind` is missing; expected a string");
-        insta::assert_snapshot!(error(request(json!({"part_kind": "tool-return", "tool_call_id": "c9"}))), @"messages[0].parts[0]: the result is for the call `c9`, but no call before it has this id");
         insta::assert_snapshot!(error(request(json!({"part_kind": "tool-call", "tool_call_id": "c9"}))), @"messages[0].parts[0]: `tool_name` is missing; expected a string");
     }
 
@@ -412,14 +446,16 @@ mod tests {
             result("r3", structured),
         ];
         let messages = to_pydantic_ai(&Conversation { events, ..Conversation::default() }).unwrap();
-        let returned = |content: Value| json!({"parts": [{"tool_name": "f", "content": content, "tool_call_id": "c", "part_kind": "tool-return"}], "kind": "request"});
+        let returned = |content: Value| json!({"tool_name": "f", "content": content, "tool_call_id": "c", "part_kind": "tool-return"});
         assert_eq!(
             messages,
             json!([
                 {"parts": [{"tool_name": "f", "args": {"text": "f(x=1)"}, "tool_call_id": "c", "part_kind": "tool-call"}], "kind": "response"},
-                returned(json!("ok")),
-                returned(json!(["ok", {"data": "__4=", "media_type": "image/png", "kind": "binary"}])),
-                returned(json!({"a": 1})),
+                {"parts": [
+                    returned(json!("ok")),
+                    returned(json!(["ok", {"data": "__4=", "media_type": "image/png", "kind": "binary"}])),
+                    returned(json!({"a": 1})),
+                ], "kind": "request"},
             ])
         );
         assert_eq!(to_pydantic_ai(&from_pydantic_ai(messages.clone()).unwrap()).unwrap(), messages);

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::error::{AdapterError, describe, parse, shown};
 use super::{
-    Conversation, claude_code, codex, from_a2a_task_conversation, from_anthropic, from_claude_code, from_codex,
-    from_gemini, from_langchain, from_langsmith, from_openai_chat, from_openai_responses, from_otel, from_pydantic_ai,
-    from_recorded, from_session_json, from_session_lines, langchain, langsmith, otel, pydantic_ai, session_lines,
-    to_a2a_task_conversation, to_anthropic, to_claude_code, to_codex, to_gemini, to_langchain, to_langsmith,
-    to_openai_chat, to_openai_responses, to_otel, to_pydantic_ai, to_recorded, to_session_json, to_session_lines,
+    Conversation, anthropic, claude_code, codex, from_a2a_task_conversation, from_anthropic, from_claude_code,
+    from_codex, from_gemini, from_langchain, from_langsmith, from_openai_chat, from_openai_responses, from_otel,
+    from_pydantic_ai, from_recorded, from_session_json, from_session_lines, gemini, langchain, langsmith, openai, otel,
+    pydantic_ai, responses, session_lines, to_a2a_task_conversation, to_anthropic, to_claude_code, to_codex, to_gemini,
+    to_langchain, to_langsmith, to_openai_chat, to_openai_responses, to_otel, to_pydantic_ai, to_recorded,
+    to_session_json, to_session_lines,
 };
 use crate::event::ItemKind;
 
@@ -141,6 +142,25 @@ impl Format {
             Self::PydanticAi => to_pydantic_ai(conversation)?,
         };
         Ok(format!("{document:#}\n"))
+    }
+
+    /// What [`Self::write`] leaves out of a conversation or changes, for people. What came in this format is written as
+    /// it was.
+    #[must_use]
+    pub fn remarks(self, conversation: &Conversation) -> Vec<String> {
+        let writer = match self {
+            Self::OpenaiChat | Self::Otel | Self::LangSmith => openai::WRITER,
+            Self::OpenaiResponses => responses::WRITER,
+            Self::Anthropic => anthropic::WRITER,
+            Self::Gemini => gemini::WRITER,
+            Self::ClaudeCode => claude_code::WRITER,
+            Self::Codex => codex::WRITER,
+            Self::LangChain => langchain::WRITER,
+            Self::PydanticAi => pydantic_ai::WRITER,
+            // They hold all that an event says, or refuse it.
+            Self::SessionLines | Self::SessionJson | Self::Recorded | Self::A2aTask => return Vec::new(),
+        };
+        writer.remarks(conversation)
     }
 
     /// What tells the format from the others, for messages.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::error::{AdapterError, parse, text};
 use super::mcp::{members, read, to_mcp_result};
-use super::wire::{Dialect, Reader, Taken, Writer};
+use super::wire::{Content, Dialect, Reader, Taken};
+use super::writer::{Rules, Writer};
 use super::{Conversation, Event};
 use crate::event::ItemKind;
 
@@ -74,7 +75,7 @@ fn read_call(json: &str, place: &str, reader: &mut Reader) -> Result<(), Adapter
     };
     let taken = Taken::json(Value::Object(call), "/arguments", |_| "{}".to_owned());
     reader.call(Some(&format!("call:{seq}")), &name, None, taken);
-    reader.output_within(output, "/result");
+    reader.result_within(Content::of_output(output, "/result"));
     Ok(())
 }
 
@@ -84,7 +85,16 @@ fn read_call(json: &str, place: &str, reader: &mut Reader) -> Result<(), Adapter
 /// [`AdapterError`] when an event is not from a recorded session, its metadata was edited so that it no longer fits, or
 /// a structured content is not JSON.
 pub fn to_recorded(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let writer = Writer { dialect: Dialect::Recorded, list: &["calls"], fresh: None, output: to_mcp_result };
+    let writer = Writer {
+        dialect: Dialect::Recorded,
+        list: &["calls"],
+        fresh: None,
+        output: to_mcp_result,
+        picture: |_| Value::Null,
+        pictures_in_results: true,
+        grows: &[],
+        rules: Rules::Messages,
+    };
     writer.write(conversation)
 }
 

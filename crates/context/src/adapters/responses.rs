@@ -1,9 +1,9 @@
 //! OpenAI Responses: a list of items, the body of a request around one (`input`), or a response (`output`), both
 //! ways.
 //!
-//! `instructions` and `system` or `developer` messages become policies; reasoning becomes a message of the agent. A
-//! call that the provider ran itself (`mcp_call`) holds its result and becomes two events. Items of other kinds are
-//! kept and appear in the log under their kind.
+//! `instructions` and `system` or `developer` messages become policies; reasoning becomes a thought of the agent. A
+//! call that the provider ran itself (`mcp_call`, `code_interpreter_call` …) holds its result and becomes two events.
+//! Items of other kinds are kept and appear in the log under their kind, with what can be read in them.
 
 use serde_json::{Map, Value, json};
 
@@ -11,14 +11,15 @@ use super::Conversation;
 use super::blocks::{BlockNames, output_of, to_blocks};
 use super::error::{AdapterError, Alike, array, check_nesting, object, shown, text};
 use super::openai::{read_parts, unwrap};
-use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
+use super::parts::{Picture, placeholder};
+use super::wire::{Content, Dialect, Reader, Taken};
+use super::writer::{Rules, Writer, arguments, call_of, function_name};
 use crate::event::{ContextItem, ItemKind};
 
 /// Reads items, a request with `input`, or a response with `output`.
 ///
 /// # Errors
-/// [`AdapterError`] when an item is malformed, or answers a call that does not come before it, and when no item is of a
-/// type that the API has.
+/// [`AdapterError`] when an item is malformed, and when no item is of a type that the API has.
 pub fn from_openai_responses(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let mut reader = Reader::new(Dialect::OpenaiResponses);
@@ -55,7 +56,7 @@ fn read_member(document: &mut Value, key: &str, kind: ItemKind, reader: &mut Rea
     }
 }
 
-pub(super) fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+pub(super) fn read_item(item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let kind = match item.get("type") {
         None if item.contains_key("role") => "message".to_owned(),
         _ => text(&item, "type", place)?.to_owned(),
@@ -68,21 +69,16 @@ pub(super) fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut 
             let said: Vec<&str> = said.filter_map(|part| part.get("text")?.as_str()).collect();
             let said = if said.is_empty() { "[reasoning]".to_owned() } else { said.join("\n") };
             reader.whole(ItemKind::AgentMsg, Taken::nothing(Value::Object(item), |_| said), None);
+            reader.is_thought();
             Ok(())
         }
         ("mcp_call", _) => {
             let name = text(&item, "name", place)?.to_owned();
-            let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
-            let output = match item.get_mut("output") {
-                Some(Value::String(output)) => Some(std::mem::take(output)),
-                _ => None,
-            };
-            let taken = Taken::text(Value::Object(item), "/arguments", |_| "{}".to_owned());
-            reader.call(id.as_deref(), &name, None, taken);
-            if let Some(output) = output {
-                reader.result_within(output, "/output");
-            }
-            Ok(())
+            read_own_call(item, &name, "/arguments", reader)
+        }
+        (call, None) if call.ends_with("_call") && OWN_CALLS.iter().any(|key| item.contains_key(*key)) => {
+            let member = OWN_CALLS.into_iter().find(|key| item.contains_key(*key)).unwrap_or_default();
+            read_own_call(item, call, &format!("/{member}"), reader)
         }
         (output, Some(id)) if output.ends_with("_output") => {
             let taken = match item.get("output") {
@@ -90,18 +86,14 @@ pub(super) fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut 
                 Some(Value::String(_)) | None => Taken::text(Value::Object(item), "/output", |_| String::new()),
                 Some(_) => Taken::json(Value::Object(item), "/output", |_| String::new()),
             };
-            reader.result(&id, None, taken, place)
+            reader.result(&id, None, taken);
+            Ok(())
         }
         (call, Some(id)) if call.ends_with("_call") => {
             let name = item.get("name").and_then(Value::as_str).unwrap_or(call).to_owned();
             let at = ["/arguments", "/input", "/action", "/operation"];
             let member = at.into_iter().find(|at| item.contains_key(&at[1..])).unwrap_or("/arguments");
-            let item = Value::Object(item);
-            let taken = match item.pointer(member) {
-                Some(Value::String(_)) | None => Taken::text(item, member, |_| "{}".to_owned()),
-                Some(_) => Taken::json(item, member, |_| "{}".to_owned()),
-            };
-            reader.call(Some(&id), &name, None, taken);
+            reader.call(Some(&id), &name, None, Taken::arguments(Value::Object(item), member));
             Ok(())
         }
         ("function_call" | "function_call_output", None) => {
@@ -112,6 +104,36 @@ pub(super) fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut 
             Ok(())
         }
     }
+}
+
+/// What the provider's own calls say of themselves: the code that ran, what was looked for, or what was done.
+const OWN_CALLS: [&str; 3] = ["code", "queries", "action"];
+
+/// Reads a call that the provider ran itself, with its arguments at `at`. Its result is its output or its error; of a
+/// call that tells neither, whether it succeeded.
+fn read_own_call(item: Map<String, Value>, name: &str, at: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+    let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
+    let mut item = Value::Object(item);
+    let says = |at: &&str| match item.pointer(at) {
+        Some(Value::String(_)) => true,
+        Some(Value::Array(list)) => !list.is_empty(),
+        _ => false,
+    };
+    let from = ["/output", "/outputs", "/results", "/error", "/status"].into_iter().find(says);
+    let failed = from == Some("/error") || item["status"] == "failed";
+    let returned = from.map(|from| match item.pointer(from).and_then(Value::as_array) {
+        None => Ok(Content::text(&mut item, from, |_| String::new())),
+        Some(list) if list.iter().all(|block| block["type"].is_string()) => {
+            Content::output(&mut item, from, |list| Ok(output_of(list)))
+        }
+        Some(_) => Ok(Content::json(&mut item, from, |_| String::new())),
+    });
+    reader.call(id.as_deref(), name, None, Taken::arguments(item, at));
+    if let Some(content) = returned.transpose()? {
+        reader.result_within(content);
+        reader.is_error(failed);
+    }
+    Ok(())
 }
 
 fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
@@ -144,15 +166,25 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
 /// # Errors
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_openai_responses(conversation: &Conversation) -> Result<Value, AdapterError> {
-    let output = |output: &_| to_blocks(output, &NAMES);
-    Writer { dialect: Dialect::OpenaiResponses, list: &["input", "output"], fresh: Some(fresh), output }
-        .write(conversation)
+    WRITER.write(conversation)
 }
 
-pub(super) const NAMES: BlockNames = BlockNames {
-    text: "input_text",
-    image: |media_type, data| json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")}),
+pub(super) const WRITER: Writer = Writer {
+    dialect: Dialect::OpenaiResponses,
+    list: &["input", "output"],
+    fresh: Some(fresh),
+    output: |output| to_blocks(output, &NAMES),
+    picture: NAMES.picture,
+    pictures_in_results: true,
+    grows: &[],
+    rules: Rules::Messages,
 };
+
+const NAMES: BlockNames = BlockNames { text: "input_text", picture };
+
+fn picture(picture: &Picture) -> Value {
+    json!({"type": "input_image", "image_url": picture.url()})
+}
 
 pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
@@ -200,8 +232,8 @@ mod tests {
         policy m1 "Be brief."
         user_turn m2 "Look it up"
         user_turn m3 "this"
-        user_turn m3.2 "[input_image]"
-        agent_msg m4 "Search first."
+        user_turn m3.2 "[input_image] https://example.org/a"
+        agent_msg m4 (thought) "Search first."
         tool_call c1 find "{\"q\":1}"
         tool_call c2 local_shell_call "{\"type\":\"exec\",\"command\":[\"ls\"]}"
         tool_result result:c1 < c1 "found" +2 parts
@@ -220,10 +252,39 @@ mod tests {
     }
 
     #[test]
+    fn what_the_provider_ran_itself_is_a_call() {
+        let items = json!([
+            {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "go bug"}},
+            {"type": "code_interpreter_call", "id": "ci", "status": "completed", "container_id": "c", "code": "print(1)",
+             "outputs": [{"type": "logs", "logs": "1"}, {"type": "image", "url": "https://example.org/plot.png"}]},
+            {"type": "code_interpreter_call", "id": "ci2", "status": "completed", "code": "pass", "outputs": null},
+            {"type": "file_search_call", "id": "fs", "status": "completed", "queries": ["port"],
+             "results": [{"file_id": "f1", "filename": "run.md", "score": 0.5, "text": "Use port 8443."}]},
+            {"type": "mcp_call", "id": "m", "server_label": "s", "name": "ask", "arguments": "{}", "output": null, "error": "gone"},
+            {"type": "image_generation_call", "id": "ig", "status": "completed", "result": "AAEC"},
+            {"type": "function_call_output", "call_id": "zz", "output": "of nothing"}]);
+        let conversation = from_openai_responses(items.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        tool_call ws web_search_call "{\"type\":\"search\",\"query\":\"go bug\"}"
+        tool_result result:ws < ws "completed"
+        tool_call ci code_interpreter_call "print(1)"
+        tool_result result:ci < ci "[logs] 1\n[image] https://example.org/plot.png" +2 parts
+        tool_call ci2 code_interpreter_call "pass"
+        tool_result result:ci2 < ci2 "completed"
+        tool_call fs file_search_call "[\"port\"]"
+        tool_result result:fs < fs "[{\"file_id\":\"f1\",\"filename\":\"run.md\",\"score\":0.5,\"text\":\"Use port 8443.\"}]"
+        tool_call m ask "{}"
+        tool_result result:m < m (failed) "gone"
+        agent_msg m6 "[image_generation_call]"
+        tool_result result:zz "of nothing"
+        "#);
+        assert_eq!(to_openai_responses(&conversation).unwrap(), items);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |items: Value| from_openai_responses(items).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!({"model": "m"})), @"`input` or `output` is missing");
-        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result is for the call `c9`, but no call before it has this id");
         insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; expected a string");
         insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; expected a string or an array of parts");
     }

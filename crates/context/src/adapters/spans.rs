@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::{Map, Value, json};
 
 use super::error::AdapterError;
-use super::{Conversation, from_openai_chat, to_openai_chat};
+use super::wire::{Dialect, IS_ERROR, KEY, Opening, wire_of};
+use super::{Conversation, Event, from_openai_chat, to_openai_chat};
 
 /// The messages of a trace so far.
 #[derive(Debug, Default)]
@@ -19,6 +20,18 @@ pub(super) struct Messages {
     answered: HashSet<String>,
     /// Calls in order, by the name of what is called.
     waiting: HashMap<String, VecDeque<String>>,
+}
+
+/// What a trace says of a call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToolRun<'v> {
+    /// The id of the call, where the trace knows it.
+    pub(super) id: Option<&'v str>,
+    pub(super) name: &'v str,
+    pub(super) arguments: &'v Value,
+    pub(super) result: Option<&'v Value>,
+    /// Whether it failed.
+    pub(super) failed: bool,
 }
 
 /// The member of a message that says which span or run it is from.
@@ -65,7 +78,8 @@ impl Messages {
 
     /// Adds a call of a tool, unless a model has said it, and its result, unless a model was told it. A call without an id
     /// is the first of its name that waits for a result.
-    pub(super) fn tool(&mut self, id: Option<&str>, name: &str, arguments: &Value, result: Option<&Value>, from: &str) {
+    pub(super) fn tool(&mut self, run: &ToolRun, from: &str) {
+        let ToolRun { id, name, arguments, result, failed } = *run;
         let id = id.map(str::to_owned).or_else(|| {
             let waiting = self.waiting.get_mut(name)?;
             std::iter::from_fn(|| waiting.pop_front()).find(|id| !self.answered.contains(id))
@@ -75,7 +89,11 @@ impl Messages {
             self.say(json!({"role": "assistant", "content": null, "tool_calls": [call(&id, name, arguments)]}), from);
         }
         if let Some(result) = result {
-            self.say(json!({"role": "tool", "content": as_text(result), "tool_call_id": id}), from);
+            let mut message = json!({"role": "tool", "content": as_text(result), "tool_call_id": id});
+            if failed {
+                message[IS_ERROR] = true.into();
+            }
+            self.say(message, from);
         }
     }
 
@@ -125,13 +143,29 @@ pub(super) fn content(mut parts: Vec<Value>) -> Value {
 
 /// The messages of a conversation, and the last of them apart where a model says it.
 pub(super) fn split(conversation: &Conversation) -> Result<(Vec<Value>, Option<Value>), AdapterError> {
-    let bare = Conversation { events: conversation.events.clone(), ..Conversation::default() };
+    let bare = Conversation { events: newer(conversation)?, ..Conversation::default() };
     let Value::Array(mut messages) = to_openai_chat(&bare)? else { return Ok((Vec::new(), None)) };
     for members in messages.iter_mut().filter_map(Value::as_object_mut) {
-        members.shift_remove(FROM);
+        [FROM, IS_ERROR].into_iter().for_each(|key| drop(members.shift_remove(key)));
     }
     let last = messages.pop_if(|message| message.get("role").is_some_and(|role| role == "assistant"));
     Ok((messages, last))
+}
+
+/// The events without what is kept of messages with the older form of calls, which traces do not have.
+fn newer(conversation: &Conversation) -> Result<Vec<Event>, AdapterError> {
+    let mut is_older = HashMap::new();
+    let mut events = conversation.events.clone();
+    for Event { item, .. } in &mut events {
+        let Some(wire) = wire_of(item)?.filter(|wire| wire.format == Dialect::OpenaiChat) else { continue };
+        if let Some(Opening { value, .. }) = wire.opens {
+            is_older.insert(wire.message, value["role"] == "function" || value["function_call"].is_object());
+        }
+        if is_older.get(&wire.message) == Some(&true) {
+            item.metadata.shift_remove(KEY);
+        }
+    }
+    Ok(events)
 }
 
 /// The documents of a file: one, or one a line.

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::parts::is_thought;
+use super::writer::failed;
 use super::{Conversation, Event};
 
 const WORDS: &[&str] = &[
@@ -121,8 +123,10 @@ pub(super) fn shown(conversation: &Conversation) -> String {
         let parent = item.parent_id.as_ref().map_or(String::new(), |parent| format!(" < {parent}"));
         let name = item.metadata.get("function_name").and_then(Value::as_str);
         let name = name.map_or(String::new(), |name| format!(" {name}"));
+        let marks = [(is_thought(item), " (thought)"), (failed(item), " (failed)")];
+        let marks: String = marks.iter().filter(|(has_it, _)| *has_it).map(|(_, mark)| *mark).collect();
         let parts = output.as_ref().map_or(String::new(), |output| format!(" +{} parts", output.parts.len()));
-        format!("{} {}{parent}{name} {:?}{parts}", item.kind, item.id, item.text)
+        format!("{} {}{parent}{name}{marks} {:?}{parts}", item.kind, item.id, item.text)
     });
     lines.collect::<Vec<_>>().join("\n")
 }

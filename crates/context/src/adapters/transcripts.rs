@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use super::Conversation;
 use super::error::{AdapterError, object, parse};
 use super::recognise::{check_utf8, lines};
-use super::wire::{Dialect, Reader, Writer};
+use super::spans::left_out;
+use super::wire::{Dialect, Reader};
+use super::writer::Writer;
 use contextweaver_core::text::sha256_hex;
 
 /// Reads a message with these members, at this place.
@@ -26,6 +28,8 @@ pub(super) struct Transcript {
     pub(super) repeats: &'static [&'static str],
     /// Whether the line has a message; the message is an object then.
     pub(super) has_message: fn(&Map<String, Value>) -> bool,
+    /// Whether the line is of a conversation beside the main one.
+    pub(super) is_aside: fn(&Map<String, Value>) -> bool,
     /// Reads a message.
     pub(super) read: ReadMessage,
 }
@@ -39,13 +43,21 @@ impl Transcript {
         check_utf8(bytes)?;
         let mut reader = Reader::new(self.dialect);
         let (mut others, mut repeats) = (Map::new(), Map::new());
-        let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut main, mut asides) = (None, 0usize);
         for (position, line) in lines(bytes).enumerate() {
             let (number, line) = line?;
             let place = format!("line {number}");
             let mut line = object(parse(line, &place)?, &place)?;
             if !(self.has_message)(&line) {
-                *left_out.entry(super::session_lines::kind_of(&Value::from(line.clone()))).or_default() += 1;
+                *counts.entry(super::session_lines::kind_of(&Value::from(line.clone()))).or_default() += 1;
+                others.insert(position.to_string(), line.into());
+                continue;
+            }
+            // A transcript of nothing but a conversation beside another one is about that conversation.
+            let is_aside = (self.is_aside)(&line);
+            if *main.get_or_insert(is_aside) != is_aside {
+                asides += 1;
                 others.insert(position.to_string(), line.into());
                 continue;
             }
@@ -61,9 +73,9 @@ impl Transcript {
         let document = [(OTHERS, others), (REPEATS, repeats)].into_iter().filter(|(_, lines)| !lines.is_empty());
         let document: Map<String, Value> = document.map(|(key, lines)| (key.to_owned(), lines.into())).collect();
         let mut conversation = reader.finish(Some(document).filter(|document| !document.is_empty()));
-        if !left_out.is_empty() {
-            let counts: Vec<String> = left_out.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            conversation.remarks.push(format!("lines that are not messages were left out: {}", counts.join(", ")));
+        conversation.remarks.extend(left_out("lines that are not messages", &counts));
+        if asides > 0 {
+            conversation.remarks.push(format!("messages of conversations beside the main one were left out: {asides}"));
         }
         Ok(conversation)
     }
