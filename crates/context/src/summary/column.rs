@@ -1,9 +1,11 @@
 //! The content of a table column: exact statistics of the values as they are written.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
+use super::amount;
 use crate::literal::{Decimal, Kind, Sum, Value};
 
 /// The number of different values of which each is counted.
@@ -15,14 +17,21 @@ const SHORT: usize = 40;
 /// The number of different values that are listed at once where each is short, and the number of bytes of a short one.
 const FEW: usize = 4;
 const LABEL: usize = 16;
-/// The number of bytes of a date.
+/// The number of bytes of a date, and of an hour with its minute.
 const DAY: usize = 10;
+const MINUTE: usize = 5;
+/// How often a value occurs at most that is unusual where others are frequent, and how many values all the unusual ones
+/// are at most: so many, and one in so many.
+const RARE: usize = 2;
+const MOST_RARE: usize = 4;
+const ONE_IN: usize = 10;
 
 /// Statistics of the values seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Column {
     numbers: Numbers,
     texts: Texts,
+    amounts: Amounts,
     booleans: usize,
     nulls: usize,
     arrays: Sizes,
@@ -30,14 +39,18 @@ pub(super) struct Column {
     distinct: FxHashSet<u64>,
     /// Each different value with its number; empty when there are too many.
     counted: FxHashMap<u64, Counted>,
+    /// Whether the values are the fields of rows in text form.
+    fields: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Numbers {
     count: usize,
     /// The smallest and the greatest number, with their notation.
     ends: Option<[(Decimal, String); 2]>,
     sum: Sum,
+    /// Whether the sum means nothing or is not certain.
+    unsummed: bool,
     /// The number of `nan`, `inf` and numbers with too many digits.
     beyond: usize,
 }
@@ -48,8 +61,32 @@ struct Texts {
     ends: Option<[String; 2]>,
     longest: usize,
     shortest: usize,
-    /// The number of texts that begin like `2024-05-31`.
+    /// The number of texts that begin like `2024-05-31`, and like `09:30`.
     dates: usize,
+    clocks: usize,
+}
+
+/// The texts as numbers with a unit or with separators, as long as all of them can be that.
+#[derive(Debug, Default)]
+struct Amounts {
+    /// Whether a text is no amount, or has another unit than the first.
+    failed: bool,
+    unit: String,
+    /// The number of texts.
+    count: usize,
+    /// The number of texts that are more than digits, that have a unit, and whose separators can mean two things.
+    marked: usize,
+    with_unit: usize,
+    doubtful: usize,
+    /// The texts read with a point before the decimals, and with a comma.
+    readings: [Reading; 2],
+}
+
+/// The texts read in one way, as long as all of them can be read so.
+#[derive(Debug, Default)]
+struct Reading {
+    impossible: bool,
+    numbers: Numbers,
 }
 
 #[derive(Debug, Default)]
@@ -89,26 +126,29 @@ struct Counted {
     shown: String,
     first: usize,
     count: usize,
+    /// Where it occurs first, and where next.
+    at: [usize; RARE],
 }
 
 impl Column {
     /// Adds a value of a literal.
     pub(super) fn add(&mut self, value: Value<'_>) {
+        let at = value.span().start;
         match value.kind() {
             Kind::Null => self.nulls += 1,
             Kind::Number => {
                 let written = value.number().unwrap_or_default();
-                self.number(written, Decimal::parse(written));
+                self.number(written, Decimal::parse(written), at);
             }
             Kind::Bool => {
                 self.booleans += 1;
-                self.note(value.text(), Kind::Bool);
+                self.note(value.text(), Kind::Bool, at);
             }
             Kind::String => {
                 let text = value.plain();
-                self.text(&text);
+                self.text(&text, at);
             }
-            Kind::Call => self.text(value.text()),
+            Kind::Call => self.text(value.text(), at),
             Kind::Array => self.arrays.add(value.len()),
             Kind::Object => self.objects.add(value.len()),
         }
@@ -116,42 +156,36 @@ impl Column {
 
     /// Adds a field of a table in text form: a number if it is written like one, nothing if it is empty.
     pub(super) fn add_field(&mut self, field: &str) {
+        self.fields = true;
+        let at = self.filled() + self.nulls;
         let trimmed = field.trim();
         let number = if looks_numeric(trimmed) { Decimal::parse(trimmed) } else { None };
         match trimmed {
             "" => self.nulls += 1,
-            _ if number.is_some() => self.number(trimmed, number),
-            _ => self.text(trimmed),
+            _ if number.is_some() => self.number(trimmed, number, at),
+            _ => self.text(trimmed, at),
         }
     }
 
-    fn number(&mut self, written: &str, number: Option<Decimal>) {
-        self.numbers.count += 1;
+    fn number(&mut self, written: &str, number: Option<Decimal>, at: usize) {
         let Some(number) = number else {
+            self.numbers.count += 1;
             self.numbers.beyond += 1;
-            return self.note(written, Kind::Number);
+            return self.note(written, Kind::Number, at);
         };
-        self.numbers.sum.add(number);
-        match &mut self.numbers.ends {
-            None => self.numbers.ends = Some([(number, written.to_owned()), (number, written.to_owned())]),
-            Some([least, most]) => {
-                if number < least.0 {
-                    replace(least, number, written);
-                }
-                if number > most.0 {
-                    replace(most, number, written);
-                }
-            }
-        }
-        self.note_hashed(hash(&number, Kind::Number), written);
+        self.numbers.add(number, written);
+        let comma = &mut self.amounts.readings[1];
+        comma.impossible = comma.impossible || written.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        self.note_hashed(hash(&number, Kind::Number), written, at);
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &str, at: usize) {
         let texts = &mut self.texts;
         texts.shortest = if texts.count == 0 { text.len() } else { texts.shortest.min(text.len()) };
         texts.longest = texts.longest.max(text.len());
         texts.count += 1;
         texts.dates += usize::from(is_date(text));
+        texts.clocks += usize::from(is_clock(text));
         match &mut texts.ends {
             None => texts.ends = Some([text.to_owned(), text.to_owned()]),
             Some([least, most]) if head(least) < head(text) && head(text) < head(most) => {}
@@ -164,22 +198,29 @@ impl Column {
                 }
             }
         }
-        self.note(text, Kind::String);
+        if !self.amounts.failed {
+            self.amounts.add(text);
+        }
+        self.note(text, Kind::String, at);
     }
 
-    fn note(&mut self, text: &str, kind: Kind) {
-        self.note_hashed(hash(&text, kind), text);
+    fn note(&mut self, text: &str, kind: Kind, at: usize) {
+        self.note_hashed(hash(&text, kind), text, at);
     }
 
-    fn note_hashed(&mut self, hash: u64, text: &str) {
+    fn note_hashed(&mut self, hash: u64, text: &str, at: usize) {
         if self.distinct.insert(hash) {
-            let order = self.distinct.len();
-            if order <= COUNTED {
-                self.counted.insert(hash, Counted { shown: super::shown::line(text, SHORT), first: order, count: 1 });
-            } else if order == COUNTED + 1 {
+            let first = self.distinct.len();
+            if first <= COUNTED {
+                let shown = super::shown::line(text, SHORT);
+                self.counted.insert(hash, Counted { shown, first, count: 1, at: [at; RARE] });
+            } else if first == COUNTED + 1 {
                 self.counted.clear();
             }
         } else if let Some(counted) = self.counted.get_mut(&hash) {
+            if let Some(next) = counted.at.get_mut(counted.count) {
+                *next = at;
+            }
             counted.count += 1;
         }
     }
@@ -193,14 +234,103 @@ impl Column {
         self.numbers.count + self.texts.count + self.booleans
     }
 
+    /// The numbers, or the amounts where all values are amounts in the same notation.
+    fn numbers(&self) -> Cow<'_, Numbers> {
+        self.amounts().map_or(Cow::Borrowed(&self.numbers), Cow::Owned)
+    }
+
+    /// The amounts and the plain numbers among them, if all values are that, in one notation and one unit.
+    fn amounts(&self) -> Option<Numbers> {
+        let Amounts { failed, marked, with_unit, doubtful, readings, .. } = &self.amounts;
+        let one_unit = *with_unit == 0 || *with_unit == self.scalars();
+        if *failed || !one_unit || *marked == 0 || self.booleans > 0 {
+            return None;
+        }
+        let reading = readings.iter().find(|reading| !reading.impossible)?;
+        let mut numbers = self.numbers.and(&reading.numbers);
+        // `1,234` can be either, if no number without a comma shows that those are groups. Shares add up to nothing.
+        let either = *doubtful == self.scalars() && readings.iter().all(|reading| !reading.impossible);
+        if either || self.amounts.unit == "%" {
+            numbers.unsummed = true;
+        }
+        Some(numbers)
+    }
+
+    /// Whether it holds amounts with a comma before the decimals.
+    fn has_decimal_comma(&self) -> bool {
+        self.amounts.readings[0].impossible && self.amounts().is_some()
+    }
+
+    /// The number of values that are texts and no amounts.
+    fn texts(&self) -> usize {
+        if self.texts.count > 0 && self.amounts().is_some() { 0 } else { self.texts.count }
+    }
+
     /// Whether most values are numbers.
     fn is_numeric(&self) -> bool {
-        self.numbers.count * 2 > self.scalars()
+        (self.scalars() - self.texts() - self.booleans) * 2 > self.scalars()
+    }
+
+    /// Whether it may hold another value of the kind of this one, as far as its arrays and objects show it.
+    pub(super) fn may_hold(&self, value: Value<'_>) -> bool {
+        match value.kind() {
+            Kind::Null => true,
+            Kind::Array => self.arrays.count > 0,
+            Kind::Object => self.objects.count > 0,
+            _ => false,
+        }
+    }
+
+    /// The value, if all of several are the same.
+    pub(super) fn constant(&self) -> Option<&str> {
+        let mut values = self.counted.values().filter(|one| one.count == self.filled() && one.count > RARE);
+        values.next().map(|one| one.shown.as_str())
+    }
+
+    /// Whether it holds few texts or truth values that repeat.
+    pub(super) fn is_counted(&self) -> bool {
+        !self.is_numeric() && self.frequent().is_some()
+    }
+
+    /// Whether its values say little of the whole: few rows have one, or every row another text.
+    pub(super) fn is_aside(&self, rows: usize) -> bool {
+        self.filled() * 5 < rows || self.is_unique_text()
+    }
+
+    /// Whether it holds texts that are different in every row, and no dates.
+    pub(super) fn is_unique_text(&self) -> bool {
+        self.is_unique() && self.texts() == self.scalars() && !self.is_dated()
+    }
+
+    /// Where its texts are, if it has fewer than `many` values and they are texts.
+    pub(super) fn few_texts(&self, many: usize) -> impl Iterator<Item = usize> {
+        let few = self.filled() < many && self.texts.count == self.filled();
+        let values = self.counted.values().filter(move |_| few);
+        values.flat_map(|one| one.at.iter().take(one.count).copied())
+    }
+
+    /// For each value that occurs once or twice where others are frequent, or that only one or two of `rows` have, where
+    /// it is: its first byte, or the number of its row in text form, from 0.
+    pub(super) fn rare(&self, rows: usize) -> Vec<&[usize]> {
+        let is_rare = |one: &&Counted| one.count <= RARE;
+        let few: usize = self.counted.values().filter(is_rare).map(|one| one.count).sum();
+        let whole = if few == self.scalars() { rows } else { self.scalars() };
+        if few > MOST_RARE || few * ONE_IN > whole {
+            return Vec::new();
+        }
+        let mut rare: Vec<&Counted> = self.counted.values().filter(is_rare).collect();
+        rare.sort_by_key(|one| one.first);
+        rare.into_iter().filter_map(|one| one.at.get(..one.count)).collect()
     }
 
     /// Whether all values are arrays or objects.
     pub(super) fn is_nested(&self) -> bool {
         self.scalars() == 0 && self.filled() > 0
+    }
+
+    /// Whether all values are objects.
+    pub(super) fn is_objects(&self) -> bool {
+        self.objects.count > 0 && self.objects.count == self.filled()
     }
 
     /// Whether every value is different, as those of an identifier are.
@@ -210,7 +340,12 @@ impl Column {
 
     /// Whether it holds short texts that are all different.
     pub(super) fn names_rows(&self) -> bool {
-        self.is_unique() && self.texts.count == self.scalars() && self.texts.longest <= SHORT
+        self.is_naming() && self.texts.longest <= SHORT
+    }
+
+    /// Whether it holds texts that are all different, neither prose nor dates.
+    pub(super) fn is_naming(&self) -> bool {
+        self.is_unique_text() && !self.is_prose()
     }
 
     /// Whether it holds different whole numbers and nothing else, whose sum means nothing.
@@ -228,14 +363,14 @@ impl Column {
             () if self.is_serial() || (self.is_numeric() && meaning == Meaning::Identifier) => 3,
             () if self.is_numeric() => 1,
             () if self.is_dated() => 2,
-            () if !self.counted.is_empty() && self.texts.count > 0 => 0,
+            () if !self.counted.is_empty() && self.texts() > 0 => 0,
             () => 3,
         }
     }
 
     /// Whether it holds labels: few different texts that repeat.
     pub(super) fn is_labels(&self) -> bool {
-        self.texts.count > 0 && self.frequent().is_some()
+        self.texts() > 0 && self.frequent().is_some()
     }
 
     /// Whether its texts are too long to be names or labels.
@@ -251,16 +386,19 @@ impl Column {
         let range = self.range();
         let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
         brief.extend(range.as_ref().map(|range| range.brief.clone()));
-        if self.numbers.ends.is_some()
+        let numbers = self.numbers();
+        if numbers.ends.is_some()
             && meaning == Meaning::Quantity
-            && let Some(sum) = self.numbers.sum.total()
+            && !numbers.unsummed
+            && let Some(sum) = numbers.sum.total()
         {
+            let sum = if self.has_decimal_comma() { sum.to_string().replace('.', ",") } else { sum.to_string() };
             let sum = format!("sum {sum}");
             brief.extend((!self.is_serial()).then(|| sum.clone()));
             tail.push(sum);
         }
-        if self.numbers.beyond > 0 {
-            tail.push(format!("not finite or too long {}", self.numbers.beyond));
+        if numbers.beyond > 0 {
+            tail.push(format!("not finite or too long {}", numbers.beyond));
         }
         let mut front: Option<String> = None;
         if self.is_dated() {
@@ -277,12 +415,18 @@ impl Column {
         let listed = frequent.is_some();
         if few { &mut tail } else { &mut rich }.extend(frequent);
         if !listed
+            && self.texts() > 0
             && let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
             && !self.is_dated()
         {
-            rich.push(format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT)));
+            let [least, most] = [least, most].map(|end| super::shown::line(end, SHORT));
+            match () {
+                () if self.texts.clocks == self.scalars() => rich.push(format!("min {least} max {most}")),
+                () if are_words(&least, &most) => rich.push(format!("alphabetically {least} to {most}")),
+                () => {}
+            }
         } else if self.texts.longest > SHORT {
             tail.push(format!("{}–{} bytes long", self.texts.shortest, self.texts.longest));
         }
@@ -319,7 +463,7 @@ impl Column {
     /// The number of values of each kind, if there are several kinds.
     fn mixture(&self) -> Option<String> {
         let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
-        if self.numbers.count == 0 || self.numbers.count == self.scalars() {
+        if self.numbers.count == 0 || self.numbers.count == self.scalars() || self.amounts().is_some() {
             return None;
         }
         let kinds: Vec<String> = kinds
@@ -332,9 +476,9 @@ impl Column {
 
     /// The least and the greatest number or date, in the wordings of [`Column::statements`].
     fn range(&self) -> Option<Range> {
-        if let Some([(_, least), (_, most)]) = &self.numbers.ends {
+        if let Some([(_, least), (_, most)]) = &self.numbers().ends {
             // Two dots would hide a minus sign.
-            let dots = if most.starts_with('-') { " .. " } else { ".." };
+            let dots = if most.starts_with(['-', '−']) { " .. " } else { ".." };
             let brief = format!("{least}{dots}{most}");
             return Some(Range { full: brief.clone(), brief, rich: format!("min {least} max {most}") });
         }
@@ -361,12 +505,18 @@ impl Column {
         if self.is_numeric() && self.distinct.len() > SHOWN {
             return None;
         }
-        Some(listed(self.counted.values().map(|one| (one.shown.as_str(), one.count, one.first)).collect()))
+        let rare = if self.fields { self.rare(self.scalars()) } else { Vec::new() };
+        let values = self.counted.values().map(|one| {
+            let is_rare = one.count == 1 && rare.iter().any(|at| at.first() == one.at.first());
+            let row = if is_rare { format!(" in row {}", one.at[0] + 1) } else { String::new() };
+            (one.shown.as_str(), one.count, one.first, row)
+        });
+        Some(listed(values.collect()))
     }
 
     /// How often each text or truth value of several columns occurs in all of them, where there are few.
     pub(super) fn frequent_in<'c>(columns: impl Iterator<Item = &'c Self>) -> Option<String> {
-        let mut values: FxHashMap<u64, (&str, usize, usize)> = FxHashMap::default();
+        let mut values: FxHashMap<u64, (&str, usize, usize, String)> = FxHashMap::default();
         let mut total = 0;
         for column in columns {
             let uncounted = column.counted.is_empty() && column.scalars() > 0;
@@ -378,7 +528,7 @@ impl Column {
             ordered.sort_by_key(|(_, one)| one.first);
             for (hash, one) in ordered {
                 let order = values.len();
-                values.entry(*hash).or_insert((&one.shown, 0, order)).1 += one.count;
+                values.entry(*hash).or_insert((&one.shown, 0, order, String::new())).1 += one.count;
             }
             if values.len() > SHOWN {
                 return None;
@@ -390,26 +540,87 @@ impl Column {
     /// The frequent values of both columns together.
     pub(super) fn frequent_with(&self, other: &Self) -> Option<String> {
         other.frequent()?;
-        let mut values: Vec<(&str, usize, usize)> = Vec::new();
+        let mut values: Vec<(&str, usize, usize, String)> = Vec::new();
         for (hash, one) in &other.counted {
             let here = self.counted.get(hash).map_or(0, |one| one.count);
-            values.push((&one.shown, one.count + here, one.first));
+            values.push((&one.shown, one.count + here, one.first, String::new()));
         }
         let only_here = self.counted.iter().filter(|(hash, _)| !other.counted.contains_key(hash));
-        values.extend(only_here.map(|(_, one)| (one.shown.as_str(), one.count, one.first + COUNTED)));
+        values.extend(only_here.map(|(_, one)| (one.shown.as_str(), one.count, one.first + COUNTED, String::new())));
         (self.distinct.len() <= COUNTED).then(|| listed(values))
     }
 }
 
-/// The most frequent of some values, given with how often each occurs and where first.
-fn listed(mut values: Vec<(&str, usize, usize)>) -> String {
-    values.sort_by_key(|(_, count, first)| (std::cmp::Reverse(*count), *first));
+/// The most frequent of some values, given with how often each occurs, where first, and what is added.
+fn listed(mut values: Vec<(&str, usize, usize, String)>) -> String {
+    values.sort_by_key(|(_, count, first, _)| (std::cmp::Reverse(*count), *first));
     let mut shown: Vec<String> =
-        values.iter().take(SHOWN).map(|(value, count, _)| format!("{value} ×{count}")).collect();
+        values.iter().take(SHOWN).map(|(value, count, _, more)| format!("{value} ×{count}{more}")).collect();
     if values.len() > shown.len() {
         shown.push("…".to_owned());
     }
     format!("({})", shown.join(", "))
+}
+
+impl Numbers {
+    /// Adds a number with its notation.
+    fn add(&mut self, number: Decimal, written: &str) {
+        self.count += 1;
+        self.sum.add(number);
+        match &mut self.ends {
+            None => self.ends = Some([(number, written.to_owned()), (number, written.to_owned())]),
+            Some([least, most]) => {
+                if number < least.0 {
+                    replace(least, number, written);
+                }
+                if number > most.0 {
+                    replace(most, number, written);
+                }
+            }
+        }
+    }
+
+    /// These and `others` together.
+    fn and(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.beyond += others.beyond;
+        for (number, written) in others.ends.iter().flatten() {
+            all.add(*number, written);
+        }
+        all.count = self.count + others.count;
+        all.sum = self.sum;
+        match others.sum.total() {
+            Some(sum) => all.sum.add(sum),
+            None => all.unsummed = true,
+        }
+        all
+    }
+}
+
+impl Amounts {
+    /// Adds a text; one that is no amount of the same unit ends it all.
+    fn add(&mut self, text: &str) {
+        let first = self.count == 0;
+        let Some(amount) = amount::parse(text).filter(|amount| first || amount.unit == self.unit) else {
+            *self = Self { failed: true, ..Self::default() };
+            return;
+        };
+        if first {
+            amount.unit.clone_into(&mut self.unit);
+        }
+        let [point, comma] = amount.readings;
+        self.count += 1;
+        self.marked += usize::from(!text.bytes().all(|byte| byte.is_ascii_digit()));
+        self.with_unit += usize::from(!amount.unit.is_empty());
+        self.doubtful += usize::from(point.is_some() && comma.is_some() && point != comma);
+        for (reading, number) in self.readings.iter_mut().zip([point, comma]) {
+            match number {
+                Some(number) if !reading.impossible => reading.numbers.add(number, text),
+                _ => reading.impossible = true,
+            }
+        }
+        self.failed = self.readings.iter().all(|reading| reading.impossible);
+    }
 }
 
 impl Sizes {
@@ -453,6 +664,23 @@ fn is_date(text: &str) -> bool {
     text.len() >= DAY
         && text.bytes().take(DAY).enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// Whether the order of texts between these says something: they are neither numbers of some kind nor numbered.
+fn are_words(least: &str, most: &str) -> bool {
+    let without_digits = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+'));
+    ![least, most].into_iter().any(is_number) && without_digits(least) != without_digits(most)
+}
+
+/// Whether a text begins with an hour and a minute as in ISO 8601.
+fn is_clock(text: &str) -> bool {
+    text.len() >= MINUTE
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            2 | 5 => byte == b':',
+            8 => byte == b'.',
             _ => byte.is_ascii_digit(),
         })
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::data::{self, Description};
+use super::data::{self, Bulk, Description};
+use super::failure::Failure;
 use super::{Pieces, Summarizer, ends, grid, lines, lossless, rank, shown};
 use crate::brief::{Piece, pack};
 use crate::literal::{Dialect, Document, LiteralError};
@@ -17,6 +18,10 @@ const BYTES_PER_TOKEN: usize = 8;
 /// How much of the cap is said about a tree, in hundredths; the rest shows its beginning and its end. More than its shape is not
 /// shown to be worth as much as the tree itself.
 const TREE: usize = 12;
+/// The same for rows with names, which may be parts of a whole.
+const NAMED: usize = 35;
+/// The same with what went wrong.
+const MOST_TOLD: usize = 60;
 /// The number of levels of texts inside strings inside literals.
 const DEEPEST: usize = 3;
 
@@ -51,7 +56,7 @@ fn room(cap: usize) -> usize {
 
 /// The summary of a literal.
 fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
-    let Told { pieces, is_tree } = about_literal(found, 0);
+    let Told { pieces, bulk, failure } = about_literal(found, 0);
     let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
     if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
         // Sums and counts are worth more than the rest of the rows: the whole follows them or is left out.
@@ -63,12 +68,18 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
         }
     }
     let source = found.document.source();
-    if !is_tree {
-        return ends::around(&pieces, &[source.trim()], 100, cap, estimator);
-    }
+    let (pieces, share) = match bulk {
+        Bulk::Told => return ends::around(&pieces, &[source.trim()], 100, cap, estimator),
+        Bulk::Named => (pieces.into_iter().filter(|piece| !shows_end(piece)).collect(), NAMED),
+        Bulk::Tree => (pieces, TREE),
+    };
     // Its indentation would take tokens from what it holds.
     let source = source.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    ends::around(&pieces, &[source.trim()], TREE, cap, estimator)
+    let told = ends::around(&pieces, &[source.trim()], share, cap, estimator);
+    let Some(failure) = failure.filter(|failure| !told.contains(&failure.quoted)) else { return told };
+    let room = estimator.count(&pack(std::slice::from_ref(&failure.piece), cap, estimator)) + 1;
+    let share = (share + (room * 100).div_ceil(cap.max(1))).min(MOST_TOLD);
+    ends::around(&[pieces, vec![failure.piece]].concat(), &[source.trim()], share, cap, estimator)
 }
 
 /// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
@@ -80,6 +91,12 @@ fn without_quotes(piece: &Piece) -> Option<Piece> {
     let most = if is_shape { 1 } else { usize::MAX };
     let wordings = piece.wordings.iter().take(most).cloned().collect();
     (is_shape || is_statistic || at == rank::BY_KEY_PLACE).then_some(Piece { place: at, wordings })
+}
+
+/// Whether a statement shows the first or the last row of a table.
+fn shows_end(piece: &Piece) -> bool {
+    let in_table = (rank::TABLE_PLACE..rank::EMBEDDED_PLACE).contains(&piece.place);
+    in_table && [rank::FIRST_PLACE, rank::LAST_PLACE].contains(&(piece.place % rank::TABLE_PLACES))
 }
 
 /// A literal and the text around it.
@@ -154,12 +171,14 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
 /// What is said of a literal.
 struct Told {
     pieces: Pieces,
-    /// Whether it is neither a table nor a text for the most part, so that nothing replaces its beginning and its end.
-    is_tree: bool,
+    /// What most of it is: nothing replaces the beginning and the end of what is neither a table nor a text.
+    bulk: Bulk,
+    /// What went wrong, which is said besides.
+    failure: Option<Failure>,
 }
 
 fn about_literal(found: &Found<'_>, depth: usize) -> Told {
-    let Description { pieces: said, embedded, is_tree } = data::describe(found.document.root());
+    let Description { pieces: said, embedded, bulk, failure } = data::describe(found.document.root());
     let mut pieces = Pieces::new();
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
@@ -180,7 +199,7 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Told {
             pieces.extend(inner.into_iter().map(|piece| moved(piece, place + 1, delay + 1)));
         }
     }
-    Told { pieces, is_tree }
+    Told { pieces, bulk, failure }
 }
 
 fn about(text: &str, depth: usize) -> Pieces {

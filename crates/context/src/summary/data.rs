@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 
 use super::column::{Column, Meaning};
-use super::profile::{Mode, NodeId, Profile, has_header, mode};
+use super::failure::{self, Failure};
+use super::leaves::{below, varying};
+use super::profile::{Mode, NodeId, Profile, has_header, is_list, mode};
 use super::table::{Sample, Table};
+use super::unusual::Unusual;
 use super::{Pieces, rank, shown};
 use crate::brief::Piece;
 use crate::literal::{Kind, Value};
@@ -57,14 +60,29 @@ const SAME_KEYS: usize = 2;
 const MOST_NAMED: usize = 120;
 /// The number of nested patterns of a row that are described.
 const MOST_NESTED: usize = 60;
+/// The depth that is said at once.
+const DEEP: usize = 20;
+
+/// What most of a literal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bulk {
+    /// A table or a long string.
+    Told,
+    /// Rows with names.
+    Named,
+    /// Anything else.
+    Tree,
+}
 
 /// The description of a literal.
 pub(super) struct Description {
     pub(super) pieces: Pieces,
     /// The long strings: path and text of each.
     pub(super) embedded: Vec<(String, String)>,
-    /// Whether neither a table nor a long string is most of it.
-    pub(super) is_tree: bool,
+    /// What most of it is.
+    pub(super) bulk: Bulk,
+    /// What went wrong, below the root of what is neither a table nor a text.
+    pub(super) failure: Option<Failure>,
 }
 
 struct Section<'d> {
@@ -117,7 +135,13 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
         let mut table = walk.table(section);
         table.qualified = number > 0 || section.path.contains(['.', '[']);
+        let unusual = detailed.then(|| Unusual::of(&walk.profile, section.value, section.node, &table));
+        table.samples.retain(|sample| {
+            let is_end = sample.number == 0 || sample.number + 1 == table.rows;
+            is_end || !unusual.as_ref().is_some_and(|unusual| unusual.shows(sample.number))
+        });
         let pieces = table.pieces(place, delay);
+        let deep = table.is_deep();
         walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
         if detailed {
             if mode(section.value) == Mode::Map {
@@ -127,7 +151,8 @@ pub(super) fn describe(root: Value<'_>) -> Description {
                 let place = place + rank::FIRST_PLACE;
                 walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
             }
-            walk.pieces.extend(walk.row_names(section, place + rank::INNER_PLACE - 1, delay));
+            walk.pieces.extend(unusual.iter().flat_map(|unusual| unusual.pieces(&section.label(), place, delay)));
+            walk.pieces.extend(walk.row_names(section, deep, place + rank::INNER_PLACE - 1, delay));
             let totals = walk.totals(section, place + rank::STAT_PLACE, delay);
             counted |= totals.is_some();
             walk.pieces.extend(totals);
@@ -139,13 +164,11 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         walk.pieces.extend(walk.by_key());
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
-    // Objects under keys are parts of a whole more often than rows.
-    let lists = walk.tables.iter().map(|table| table.value).filter(|value| mode(*value) != Mode::Map);
-    let largest = lists.chain(walk.embedded.iter().map(|(_, value)| *value));
-    let is_tree = largest.map(|value| value.span().len()).max().is_none_or(|length| is_small(length, walk.total));
+    let bulk = walk.bulk();
+    let failure = if bulk == Bulk::Told { None } else { failure::of(&walk.profile, root) };
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
     let embedded = embedded.map(|(path, value)| (path.clone(), value.plain().into_owned())).collect();
-    Description { pieces: walk.pieces, embedded, is_tree }
+    Description { pieces: walk.pieces, embedded, bulk, failure }
 }
 
 /// Whether a part of this length is not most of the whole.
@@ -161,7 +184,9 @@ impl<'d> Walk<'d> {
             (Kind::Object, Mode::Keys) => {
                 let keys: Vec<String> =
                     root.members().take(200).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
-                let head = format!("object, {}", shown::count(root.len(), "key"));
+                let deep =
+                    if self.profile.depth > DEEP { format!(", depth {}", self.profile.depth) } else { String::new() };
+                let head = format!("object, {}{deep}", shown::count(root.len(), "key"));
                 let mut piece = Piece::line(0, rank::SHAPE, head.clone());
                 let named = Piece::list(0, &format!("{head}: "), keys, ", ", (rank::NAMES, 12), rank::ALL_NAMES);
                 piece.wordings.extend(named.wordings);
@@ -234,6 +259,19 @@ impl<'d> Walk<'d> {
                 }
                 _ => self.leaf(value, &path),
             }
+        }
+    }
+
+    /// What most of the whole is.
+    fn bulk(&self) -> Bulk {
+        let texts = self.embedded.iter().map(|(_, value)| *value);
+        let large = self.tables.iter().map(|table| table.value).chain(texts);
+        let mut large = large.filter(|value| !is_small(value.span().len(), self.total));
+        // Objects under keys are parts of a whole more often than rows.
+        match large.next() {
+            Some(value) if mode(value) != Mode::Map => Bulk::Told,
+            Some(value) if is_list(value) && value.span().len() * 10 > self.total * 9 => Bulk::Named,
+            _ => Bulk::Tree,
         }
     }
 
@@ -397,24 +435,31 @@ impl<'d> Walk<'d> {
         } else {
             self.columns(item, "", &mut seen, &mut table);
         }
-        table.samples = self.samples(*value, mode, header, &table.names);
+        table.samples = self.samples(*value, item, mode, header, &table);
         table
     }
 
-    /// The names of objects that hold more than scalars: the values of their first member, if all are different.
-    fn row_names(&self, section: &Section<'d>, place: u32, delay: u32) -> Option<Piece> {
+    /// The names of objects that hold more than scalars. Of `deep` ones the names come first.
+    fn row_names(&self, section: &Section<'d>, deep: bool, place: u32, delay: u32) -> Option<Piece> {
         let Section { value, node, .. } = section;
         if mode(*value) != Mode::Items || value.len() > MOST_NAMED {
             return None;
         }
-        let children = self.profile.children(self.profile.item(*node)?);
+        let item = self.profile.item(*node)?;
+        let children = self.profile.children(item);
         let holds_more =
             children.iter().filter_map(|child| self.profile.node(*child)).any(|node| node.column.is_nested());
-        let first = self.profile.node(*children.first()?).filter(|first| holds_more && first.column.names_rows())?;
-        let key = first.name()?;
-        let head = format!("{}{}: ", section.label(), shown::line(&key, CELL));
-        let names = cells(value.items().filter_map(|row| row.get(&key)));
-        Some(Piece::list(place, &head, names, ", ", (delay + rank::NESTED, 12), delay + rank::MORE_NESTED))
+        let first = self.profile.node(*children.first()?).filter(|first| first.column.names_rows());
+        let keys = match first.and_then(|first| first.name()).filter(|_| holds_more) {
+            Some(key) => vec![key],
+            None => self.profile.naming(item).filter(|_| deep)?,
+        };
+        let path = keys.iter().fold(String::new(), |path, key| shown::member_path(&path, key));
+        let head = format!("{}{path}: ", section.label());
+        let names = cells(value.items().filter_map(|row| below(row, &keys)));
+        let ([first, more], least) =
+            if deep { ([rank::STAT, rank::ALL_NAMES], 6) } else { ([rank::NESTED, rank::MORE_NESTED], 12) };
+        Some(Piece::list(place, &head, names, ", ", (delay + first, least), delay + more))
     }
 
     /// For rows that hold rows like themselves: how many there are on all levels, and their frequent values.
@@ -436,15 +481,18 @@ impl<'d> Walk<'d> {
 
     /// For rows that hold rows like themselves: how many each of them holds, and how often their names end alike.
     fn holders(&self, section: &Section<'d>, place: u32, delay: u32) -> Pieces {
-        let nested = self.profile.item(section.node).and_then(|item| {
+        let item = self.profile.item(section.node);
+        let nested = item.and_then(|item| {
             let nested = self.profile.children(item).iter().copied().find(|child| self.profile.is_recursive(*child))?;
             self.profile.node(nested)?.name()
         });
         let Some(nested) = nested else { return Vec::new() };
         let name = |row: Value<'_>| row.members().find_map(|(_, value)| value.string().map(|name| name.into_owned()));
+        let naming = item.and_then(|item| self.profile.naming(item));
+        let unique = |row: Value<'d>| below(row, naming.as_deref()?)?.string();
         let mut held: Vec<String> = Vec::new();
         for row in section.value.items().take(MOST_HOLDERS) {
-            let (Some(name), Some(rows)) = (name(row), row.get(&nested)) else { continue };
+            let (Some(name), Some(rows)) = (unique(row), row.get(&nested)) else { continue };
             let all = rows.descendants().filter(|visit| visit.value.kind() == Kind::Object).count();
             let deeper = if all > rows.len() { format!(" ({all} on all levels)") } else { String::new() };
             held.push(format!("{} {}{deeper}", shown::line(&name, CELL), rows.len()));
@@ -514,14 +562,25 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn samples(&self, value: Value<'d>, mode: Mode, header: bool, names: &[String]) -> Vec<Sample> {
+    fn samples(&self, value: Value<'d>, item: NodeId, mode: Mode, header: bool, table: &Table<'_>) -> Vec<Sample> {
         let skipped = usize::from(header);
         let rows = value.len() - skipped;
         let wanted = sample_rows(rows);
         let mut samples: Vec<Sample> = Vec::new();
+        let deep = table.is_deep();
         let mut take = |number: usize, key: Option<Value<'d>>, row: Value<'d>| {
             if wanted.contains(&number) {
-                samples.push(sample(number, key, row, names));
+                let mut sample = sample(number, key, row, &table.names);
+                if deep {
+                    let key = key.map(|key| format!("{}:", shown::line(&key.plain(), CELL)));
+                    let name = self.profile.naming(item).and_then(|keys| below(row, &keys)).map(|name| name.span());
+                    let mut leaves = varying(row, table);
+                    leaves.sort_by_key(|(_, value)| Some(value.span()) != name);
+                    let leaves = leaves.into_iter().map(|(path, value)| format!("{path}={}", shown::cell(value, CELL)));
+                    sample.entries = key.into_iter().chain(leaves).collect();
+                    sample.values.clear();
+                }
+                samples.push(sample);
             }
         };
         if mode == Mode::Map {

@@ -1,16 +1,20 @@
 //! Summarises large results in a few hundred tokens.
 
+mod amount;
 mod column;
 mod content;
 mod data;
 mod ends;
+mod failure;
 mod grid;
+mod leaves;
 mod lines;
 mod lossless;
 mod profile;
 mod rank;
 mod shown;
 mod table;
+mod unusual;
 
 pub use content::StructureSummarizer;
 pub(super) use grid::delimiter_of;

@@ -19,6 +19,8 @@ const MAP_SIZE: usize = 5;
 const LARGE_MAP: usize = 20;
 /// The number of rows that are compared to see whether they are alike.
 const COMPARED: usize = 8;
+/// The keys that name a row where several texts are different in every row.
+pub(super) const NAMING: [&str; 4] = ["name", "title", "id", "key"];
 
 pub(super) type NodeId = usize;
 
@@ -64,7 +66,8 @@ pub(super) enum Mode {
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct Open<'d> {
+    value: Value<'d>,
     node: NodeId,
     mode: Mode,
     /// The position of the next entry.
@@ -86,17 +89,24 @@ pub(super) fn mode(value: Value<'_>) -> Mode {
 }
 
 fn is_map(value: Value<'_>) -> bool {
-    if value.len() < MAP_SIZE || !value.items().take(COMPARED).all(|row| row.kind() == Kind::Object) {
-        return false;
-    }
-    let mut rows = value.items().take(COMPARED);
+    value.len() >= MAP_SIZE
+        && value.items().take(COMPARED).all(|row| row.kind() == Kind::Object)
+        && (are_alike(value.items().take(COMPARED), 2) || (value.len() >= LARGE_MAP && is_filled(value)))
+}
+
+/// Whether a map holds enough rows, and rows that are alike enough, to be read like a list.
+pub(super) fn is_list(map: Value<'_>) -> bool {
+    map.len() >= COMPARED && are_alike(map.items(), 4)
+}
+
+/// Whether at most one in `part` of the keys of each object is not among those of the first, or the other way round.
+fn are_alike<'v>(mut rows: impl Iterator<Item = Value<'v>>, part: usize) -> bool {
     let keys: FxHashSet<&str> = rows.next().into_iter().flat_map(Value::members).map(|(key, _)| key.text()).collect();
-    let alike = !keys.is_empty()
+    !keys.is_empty()
         && rows.all(|row| {
             let shared = row.members().filter(|(key, _)| keys.contains(key.text())).count();
-            shared * 2 >= row.len().max(keys.len())
-        });
-    alike || (value.len() >= LARGE_MAP && is_filled(value))
+            shared * part >= row.len().max(keys.len()) * (part - 1)
+        })
 }
 
 /// Whether the first rows have half of each other's keys on average.
@@ -141,7 +151,7 @@ impl<'d> Profile<'d> {
             depth: 0,
             leaves: 0,
         };
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<Open<'d>> = Vec::new();
         for visit in root.descendants() {
             open.truncate(visit.depth);
             let (node, mode) = match open.last_mut() {
@@ -155,7 +165,7 @@ impl<'d> Profile<'d> {
             if visit.value.is_container() {
                 let header = mode == Mode::Rows && has_header(visit.value);
                 profile.depth = profile.depth.max(visit.depth + 1);
-                open.push(Open { node, mode, next: 0, header, item: None });
+                open.push(Open { value: visit.value, node, mode, next: 0, header, item: None });
             } else if mode != Mode::Header {
                 profile.leaves += 1;
             }
@@ -170,32 +180,30 @@ impl<'d> Profile<'d> {
     }
 
     /// The pattern of an entry, and how its own entries are read.
-    fn child_of(&mut self, outer: &mut Open, key: Option<Value<'d>>, value: Value<'d>) -> (NodeId, Mode) {
+    fn child_of(&mut self, outer: &mut Open<'d>, key: Option<Value<'d>>, value: Value<'d>) -> (NodeId, Mode) {
         match outer.mode {
-            Mode::Keys => {
-                let step = key.map_or("", Value::text);
-                (self.step(outer.node, step, key, outer.next), mode(value))
-            }
+            Mode::Keys => (self.step(outer, key, value), mode(value)),
             Mode::Items | Mode::Map => {
                 let mode = if outer.mode == Mode::Map { Mode::Keys } else { mode(value) };
-                (self.item_of(outer), mode)
+                (self.item_of(outer, value), mode)
             }
             Mode::Rows if outer.next == 0 && outer.header => (outer.node, Mode::Header),
-            Mode::Rows => (self.item_of(outer), Mode::Positions),
+            Mode::Rows => (self.item_of(outer, value), Mode::Positions),
             Mode::Header => (outer.node, Mode::Header),
             Mode::Positions => (self.position(outer.node, outer.next), mode(value)),
         }
     }
 
-    fn item_of(&mut self, outer: &mut Open) -> NodeId {
-        let item = outer.item.unwrap_or_else(|| self.step(outer.node, "", None, 0));
+    fn item_of(&mut self, outer: &mut Open<'d>, value: Value<'d>) -> NodeId {
+        let item = outer.item.unwrap_or_else(|| self.step(outer, None, value));
         outer.item = Some(item);
         item
     }
 
-    fn step(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>, expected: usize) -> NodeId {
-        let children = self.nodes.get(parent).map_or(&[][..], |node| &node.children);
-        if let Some(&child) = children.get(expected)
+    fn step(&mut self, outer: &Open<'d>, key: Option<Value<'d>>, value: Value<'d>) -> NodeId {
+        let (parent, step) = (outer.node, key.map_or("", Value::text));
+        let children = self.children(parent);
+        if let Some(&child) = children.get(outer.next)
             && self.nodes.get(child).is_some_and(|node| node.step == step)
         {
             return child;
@@ -208,7 +216,7 @@ impl<'d> Profile<'d> {
         if full && let Some(&child) = self.by_step.get(&(parent, step)) {
             return child;
         }
-        let child = match self.recursion(parent, step) {
+        let child = match self.recursion(outer, step, value) {
             Some(ancestor) => {
                 self.recursive.insert(ancestor);
                 ancestor
@@ -235,18 +243,42 @@ impl<'d> Profile<'d> {
         }
     }
 
-    /// The pattern above `parent` with the same key, if a list is between them.
-    fn recursion(&self, parent: NodeId, step: &str) -> Option<NodeId> {
-        let (mut id, mut listed) = (parent, false);
+    /// The pattern above `outer` with the same key and kind of value, if a list is between them and the objects that hold
+    /// the key are alike.
+    fn recursion(&self, outer: &Open<'d>, step: &str, value: Value<'d>) -> Option<NodeId> {
+        let (mut id, mut listed) = (outer.node, false);
         while id != 0 && !step.is_empty() {
             let node = self.nodes.get(id)?;
             listed |= node.step.is_empty();
-            if listed && node.step == step {
+            if listed && node.step == step && node.column.may_hold(value) && self.is_like(outer.value, node.parent) {
                 return Some(id);
             }
             id = node.parent;
         }
         None
+    }
+
+    /// Whether half of the keys of `object` are among those of the pattern `id`.
+    fn is_like(&self, object: Value<'d>, id: NodeId) -> bool {
+        let known: FxHashSet<&str> =
+            self.children(id).iter().filter_map(|child| self.nodes.get(*child)).map(|node| node.step).collect();
+        let shared = object.members().take(MOST_KEYS).filter(|(key, _)| known.contains(key.text())).count();
+        shared * 2 >= object.len().min(MOST_KEYS)
+    }
+
+    /// The number of keys and lists above the pattern.
+    pub(super) fn level(&self, mut id: NodeId) -> usize {
+        let mut level = 0;
+        while id != 0 {
+            id = self.nodes.get(id).map_or(0, |node| node.parent);
+            level += 1;
+        }
+        level
+    }
+
+    /// The pattern around a pattern.
+    pub(super) fn parent(&self, id: NodeId) -> NodeId {
+        self.nodes.get(id).map_or(0, |node| node.parent)
     }
 
     pub(super) fn node(&self, id: NodeId) -> Option<&Node<'d>> {
@@ -266,6 +298,24 @@ impl<'d> Profile<'d> {
     /// The pattern of the member with `key`.
     pub(super) fn member(&self, id: NodeId, key: Value<'_>) -> Option<NodeId> {
         self.by_step.get(&(id, key.text())).copied()
+    }
+
+    /// The keys that lead to the name of a row: to a text that is different in every row, in it or one level below.
+    pub(super) fn naming(&self, item: NodeId) -> Option<Vec<String>> {
+        let rows = self.node(item)?.count;
+        let named = |parent: NodeId| {
+            let children = self.children(parent).iter().filter_map(|child| self.node(*child));
+            let naming = children.filter(|node| node.count == rows && node.column.is_naming());
+            let keys: Vec<String> = naming.filter_map(Node::name).collect();
+            let usual = NAMING.iter().find_map(|name| keys.iter().find(|key| key == name));
+            usual.or(keys.first()).cloned()
+        };
+        named(item).map(|key| vec![key]).or_else(|| {
+            self.children(item).iter().find_map(|&child| {
+                let outer = self.node(child).filter(|node| node.column.is_objects())?.name()?;
+                Some(vec![outer, named(child)?])
+            })
+        })
     }
 
     pub(super) fn is_recursive(&self, id: NodeId) -> bool {

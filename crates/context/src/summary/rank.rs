@@ -12,10 +12,16 @@ pub(super) const SHORT_ENDS: u32 = 10;
 pub(super) const LOSSLESS: u32 = 49;
 pub(super) const STAT: u32 = 30;
 pub(super) const MORE_STAT: u32 = 32;
+/// Rows with values that few others have: in a table, and where rows are told by what is in their objects or have names.
+pub(super) const UNUSUAL: u32 = 33;
+pub(super) const FIRST_UNUSUAL: u32 = 8;
 /// All values of both ends, where there are many.
 pub(super) const WHOLE_ENDS: u32 = 36;
 /// The values of keys on all levels.
 pub(super) const BY_KEY: u32 = 41;
+/// What went wrong deep in a tree, and what stands beside it.
+pub(super) const ERROR: u32 = 6;
+pub(super) const MORE_ERRORS: u32 = 35;
 /// How often labels occur.
 pub(super) const LABELS: u32 = 38;
 /// Both ends with the names of the columns.
@@ -55,8 +61,12 @@ pub(super) fn leaf(number: u32, path: &str) -> u32 {
 pub(super) const SHAPE_PLACE: u32 = 0;
 pub(super) const FIRST_PLACE: u32 = 1;
 pub(super) const SAMPLE_PLACE: u32 = 2;
+/// The place of unusual rows, after the other rows between the first and the last.
+pub(super) const UNUSUAL_PLACE: u32 = 30;
 pub(super) const LAST_PLACE: u32 = 50;
 pub(super) const STAT_PLACE: u32 = 51;
+/// The place of what went wrong, after the size.
+pub(super) const ERROR_PLACE: u32 = 2;
 /// The place of leaves in the whole, behind the places that have a meaning in texts of lines.
 pub(super) const LEAF_PLACE: u32 = 100;
 /// The place of the values of keys on all levels.

@@ -1,5 +1,7 @@
 //! Describes rows and columns: how many there are, what each column holds, both ends, samples.
 
+use std::collections::BTreeMap;
+
 use super::column::{Column, Meaning};
 use super::{Pieces, rank, shown};
 use crate::brief::Piece;
@@ -10,9 +12,13 @@ const MOST_COLUMNS: usize = 120;
 const LONG_ROW: usize = 260;
 /// The number of values in that part.
 const PART_OF_ROW: usize = 8;
+/// The same where a row has its values in objects.
+const PART_OF_DEEP_ROW: usize = 3;
 /// The number of values of a row without names that come before the statistics, and how many of a longer row.
 const FIRST_VALUES: usize = 6;
 const FIRST_OF_MANY: usize = 4;
+/// The number of rows from which objects in them are told by what all of them hold.
+const DEEP_ROWS: usize = 8;
 /// The number of column names that are shown at once.
 const NAMES: usize = 16;
 
@@ -48,6 +54,15 @@ pub(super) struct Sample {
 }
 
 impl Table<'_> {
+    /// Whether at least half of the columns of several rows hold objects, so that the rows are told by what is in these.
+    pub(super) fn is_deep(&self) -> bool {
+        if self.rows < DEEP_ROWS {
+            return false;
+        }
+        let objects = self.columns.iter().take(self.names.len()).filter(|(_, column)| column.is_objects()).count();
+        objects * 2 >= self.names.len().max(1)
+    }
+
     /// The statements, with `place` and `delay` added to places and ranks.
     pub(super) fn pieces(&self, place: u32, delay: u32) -> Pieces {
         let mut pieces = Vec::new();
@@ -73,6 +88,10 @@ impl Table<'_> {
                 .push(Piece { place: bare.place, wordings: bare.wordings.into_iter().chain(named.wordings).collect() });
         }
         self.ends(&mut pieces, place, delay);
+        let deep = self.is_deep();
+        if deep {
+            pieces.extend(self.constants(place + rank::LAST_PLACE, delay));
+        }
         for (position, (name, column)) in self.by_worth() {
             let [brief, full, rich] = column.statements(self.rows, Meaning::of(name));
             // For items that are objects the columns are described.
@@ -86,6 +105,10 @@ impl Table<'_> {
             };
             let mut piece = Piece { place, wordings: Vec::new() };
             let ranks = match () {
+                () if deep && (column.is_nested() || column.constant().is_some()) => [rank::MORE_NESTED; 3],
+                () if nested && column.is_aside(self.rows) => [rank::NESTED, rank::NESTED, rank::MORE_NESTED],
+                () if deep && column.is_counted() => [rank::STAT, rank::STAT, rank::LABELS],
+                () if deep => [rank::MORE_STAT, rank::LABELS, rank::RICH_STAT],
                 () if nested => [rank::NESTED, rank::NESTED, rank::MORE_NESTED],
                 () if column.is_labels() => [rank::STAT, rank::MORE_STAT, rank::LABELS],
                 () => [rank::STAT, rank::MORE_STAT, rank::RICH_STAT],
@@ -102,6 +125,33 @@ impl Table<'_> {
         pieces
     }
 
+    /// What all rows have and is the same everywhere.
+    fn constants(&self, place: u32, delay: u32) -> Option<Piece> {
+        let names = self.short_names();
+        let same = self.columns.iter().filter(|(_, column)| column.filled() >= self.rows);
+        let entries: Vec<String> = same
+            .filter_map(|(name, column)| {
+                Some(format!("{}={}", names.get(name.as_str())?, shown::text_cell(column.constant()?)))
+            })
+            .collect();
+        let head = format!("{}everywhere the same: ", self.label);
+        let least = (delay + rank::MORE_STAT, PART_OF_ROW);
+        (!entries.is_empty()).then(|| Piece::list(place, &head, entries, " ", least, delay + rank::RICH_STAT))
+    }
+
+    /// For the name of each column its end: as many keys as tell it from the others.
+    pub(super) fn short_names(&self) -> BTreeMap<&str, &str> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for end in self.columns.iter().flat_map(|(name, _)| name_ends(name)) {
+            *counts.entry(end).or_default() += 1;
+        }
+        let named = self.columns.iter().map(|(name, _)| {
+            let end = name_ends(name).into_iter().find(|end| counts.get(*end) == Some(&1));
+            (name.as_str(), end.unwrap_or(name))
+        });
+        named.collect()
+    }
+
     /// The columns in the order in which their statistics are worth most, with their positions.
     fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
         let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
@@ -110,6 +160,7 @@ impl Table<'_> {
     }
 
     fn ends(&self, pieces: &mut Pieces, place: u32, delay: u32) {
+        let deep = self.is_deep();
         let mut numbers: Vec<usize> = self.samples.iter().map(|sample| sample.number).collect();
         numbers.sort_unstable();
         for (position, sample) in self.samples.iter().enumerate() {
@@ -139,7 +190,7 @@ impl Table<'_> {
                 piece.wordings.extend(values.wordings);
             }
             let first_rank = delay + if bare { rank::ENDS } else { rank::SHORT_ENDS };
-            let named = if line.len() <= LONG_ROW {
+            let named = if line.len() <= LONG_ROW && !deep {
                 Piece::line(0, first_rank, line)
             } else if bare && self.names.len() > FIRST_VALUES {
                 // A part with names would say less than all values without.
@@ -147,7 +198,8 @@ impl Table<'_> {
             } else {
                 let head = format!("{}{head}: ", self.label);
                 let entries = sample.entries.clone();
-                Piece::list(0, &head, entries, " ", (first_rank, PART_OF_ROW), delay + rank::VERBATIM)
+                let part = if deep { PART_OF_DEEP_ROW } else { PART_OF_ROW };
+                Piece::list(0, &head, entries, " ", (first_rank, part), delay + rank::VERBATIM)
             };
             piece.wordings.extend(named.wordings);
             if let Some(verbatim) = &sample.verbatim {
@@ -157,4 +209,17 @@ impl Table<'_> {
             pieces.push(piece);
         }
     }
+}
+
+/// The ends of the name of a column that begin with a key, the shortest first.
+fn name_ends(name: &str) -> Vec<&str> {
+    let mut quoted = false;
+    let mut starts = vec![0];
+    for (at, character) in name.char_indices() {
+        quoted ^= character == '"';
+        if character == '.' && !quoted {
+            starts.push(at + 1);
+        }
+    }
+    starts.into_iter().rev().filter_map(|start| name.get(start..)).collect()
 }

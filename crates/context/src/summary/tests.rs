@@ -53,7 +53,7 @@ fn rows_inside_an_object_take_their_names_from_beside() {
     rows: first row: id=0 name=n0 group=0
     rows: last row: id=79 name=n79 group=1
     id: min 0 max 79 distinct 80
-    name: distinct 80 min n0 max n9
+    name: distinct 80
     group: min 0 max 2 sum 79 distinct 3 (0 ×27, 1 ×27, 2 ×26)
     ");
 }
@@ -76,16 +76,16 @@ fn trees_are_told_on_all_levels() {
     3 rows, 3 columns: name, type, children
     first row: {"name": "lib.rs", "type": "file"}
     last row: {"name": "z.rs", "type": "file"}
-    name: distinct 3 min lib.rs max z.rs
+    name: distinct 3 alphabetically lib.rs to z.rs
     on all levels: 29 objects, type (file ×27, directory ×2)
     number of children: src 21 (26 on all levels)
     names by ending: .rs 27
-    type: distinct 2 min directory max file
+    type: distinct 2 alphabetically directory to file
     children: 2 arrays of 5–21 items, 26 in all missing 1
-    children[*].name: distinct 21 min deep max file9.rs
+    children[*].name: distinct 21 alphabetically deep to file9.rs
     children[*].type: distinct 2 (file ×25, directory ×1)
     name: lib.rs, src, z.rs
-    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, … +13
+    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, … +14
     "#);
 }
 
@@ -212,6 +212,144 @@ fn what_fits_is_shown_in_full() {
 }
 
 #[test]
+fn rows_that_hold_objects_are_told_by_what_is_in_these() {
+    let pod = |at: usize| {
+        let bad = at == 17;
+        let state = if bad {
+            "{\"waiting\": {\"reason\": \"CrashLoopBackOff\", \"message\": \"back-off 5m0s restarting failed container\"}}"
+        } else {
+            "{\"running\": {\"startedAt\": \"2026-11-20T10:00:05Z\"}}"
+        };
+        format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"web-{at}\", \"uid\": \"{:08x}\"}}, \"spec\": \
+             {{\"nodeName\": \"node-{}\"}}, \"status\": {{\"phase\": \"Running\", \"conditions\": [{{\"type\": \"Ready\", \"status\": \
+             \"{}\"}}], \"containerStatuses\": [{{\"name\": \"app\", \"restartCount\": {}, \"state\": {state}}}]}}}}",
+            at * 7_919,
+            at % 3,
+            if bad { "False" } else { "True" },
+            if bad { 17 } else { 0 },
+        )
+    };
+    let pods: Vec<String> = (0..30).map(pod).collect();
+    let text = format!("{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{}]}}", pods.join(", "));
+    insta::assert_snapshot!(shown(&text, 300), @r#"
+    object, 3 keys: apiVersion, kind, items
+    333 values, depth 8
+    apiVersion: v1
+    kind: List
+    on all levels: apiVersion (v1 ×31), kind (Pod ×30, List ×1)
+    items: 30 rows, 5 columns: apiVersion, kind, metadata, spec, status
+    items: first row: metadata.name=web-0 nodeName=node-0 conditions[*].status=True … +2
+    items: row 18 (web-17): conditions[*].status=False restartCount=17 reason=CrashLoopBackOff message="back-off 5m0s restarting failed container" nodeName=node-2 uid=00020ddf
+    items: last row: metadata.name=web-29 nodeName=node-2 conditions[*].status=True … +2
+    items: everywhere the same: apiVersion=v1 kind=Pod phase=Running type=Ready containerStatuses[*].name=app
+    spec.nodeName: distinct 3 (node-0 ×10, node-1 ×10, node-2 ×10)
+    status.conditions[*].status: distinct 2 (True ×29, False ×1)
+    status.containerStatuses[*].restartCount: 0..17 sum 17
+    items: metadata.name: web-0, web-1, web-2, web-3, web-4, web-5, web-6, web-7, … +22
+    "#);
+}
+
+#[test]
+fn amounts_are_compared_as_numbers() {
+    let table = |head: &str, delimiter: &str, amount: &dyn Fn(usize) -> String| {
+        let rows: String = (0..60).map(|at| format!("n{at}{delimiter}{}\n", amount(at))).collect();
+        let told = shown(&format!("name{delimiter}{head}\n{rows}"), 300);
+        told.lines().last().unwrap_or_default().to_owned()
+    };
+    let told = [
+        table("Betrag", ";", &|at| format!("{},{:02}", at * 31, at)),
+        table("price", ",", &|at| {
+            format!("\"${}{:03}.50\"", if at > 0 { format!("{at},") } else { String::new() }, at + 100)
+        }),
+        table("saldo", ";", &|at| format!("{}{}.{:03},00 €", if at % 2 == 0 { "-" } else { "" }, at + 1, at)),
+        table("count", "\t", &|at| if at == 0 { "950".to_owned() } else { format!("{at},000") }),
+        table("either", "\t", &|at| format!("{},000", at + 1)),
+        table("rate", ",", &|at| format!("{at}%")),
+        table("took", ",", &|at| format!("{at} ms")),
+        table("mixed", ",", &|at| format!("{at} {}", if at == 9 { "s" } else { "ms" })),
+        table("day", ",", &|at| format!("{:02}.01.2026", at % 28 + 1)),
+        table("at", ",", &|at| format!("{:02}:{:02}", at % 24, at)),
+        table("title", ",", &|at| format!("Result {at}")),
+        table("animal", ",", &|at| format!("{}{at}", if at < 30 { "fox" } else { "crow" })),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @r"
+    Betrag: min 0,00 max 1829,59 sum 54887,7 distinct 60
+    price: min $100.50 max $59,159.50 sum 1777800 distinct 60
+    saldo: min -59.058,00 € max 60.059,00 € sum 30030 distinct 60
+    count: min 950 max 59,000 sum 1770950 distinct 60
+    either: min 1,000 max 60,000 distinct 60
+    rate: min 0% max 59% distinct 60
+    took: min 0 ms max 59 ms sum 1770 distinct 60
+    mixed: distinct 60
+    day: distinct 28
+    at: distinct 60 min 00:00 max 23:47
+    title: distinct 60
+    animal: distinct 60 alphabetically crow30 to fox9
+    ");
+}
+
+#[test]
+fn rows_under_keys_are_told_like_a_list_beside_both_ends() {
+    let row = |at: usize| {
+        let severity = if at == 19 { "critical" } else { "low" };
+        format!("\"pkg{at}\": {{\"severity\": \"{severity}\", \"via\": [\"pkg{}\"], \"range\": \"<1.{at}\"}}", at + 1)
+    };
+    let rows: Vec<String> = (0..60).map(row).collect();
+    let text = format!("{{\"vulnerabilities\": {{{}}}, \"total\": 60}}", rows.join(", "));
+    insta::assert_snapshot!(shown(&text, 200), @r#"
+    object, 2 keys: vulnerabilities, total
+    vulnerabilities: 60 keys (pkg0, pkg1, pkg2, pkg3, …) with a row each, 3 columns: severity, via, range
+    vulnerabilities: pkg19: severity=critical range=<1.19 via=["pkg20"]
+    {"vulnerabilities": {"pkg0": {"severity": "low", "via": ["pkg1"], "range": "<1.0"}, "pkg1": {"severity": "low", "via": ["pkg2"], "range": "<1.1"}, "pkg2": {"severity": "low",
+    …
+    "range": "<1.57"}, "pkg58": {"severity": "low", "via": ["pkg59"], "range": "<1.58"}, "pkg59": {"severity": "low", "via": ["pkg60"], "range": "<1.59"}}, "total": 60}
+    "#);
+}
+
+#[test]
+fn a_row_with_a_value_that_no_other_has_is_shown() {
+    let row = |at: usize| {
+        let (level, message) = if at == 71 { ("error", "card declined") } else { ("info", "handled") };
+        format!("{{\"n\": {at}, \"level\": \"{level}\", \"msg\": \"{message} {at}\", \"ms\": {}}}\n", at * 3)
+    };
+    let lines: String = (0..90).map(row).collect();
+    insta::assert_snapshot!(shown(&lines, 140), @r#"
+    90 rows, 4 columns: n, level, msg, ms
+    first row: n=0 level=info msg="handled 0" ms=0
+    row 72: level=error msg="card declined 71" n=71 ms=213
+    last row: n=89 level=info msg="handled 89" ms=267
+    n: min 0 max 89 sum 4005 distinct 90
+    level: distinct 2 (info ×89, error ×1)
+    msg: distinct 90 alphabetically card declined 71 to handled 9
+    ms: min 0 max 267 sum 12015 distinct 90
+    "#);
+    let rows: String = (0..90).map(|at| format!("{at},{}\n", if at == 71 { "failed" } else { "ok" })).collect();
+    insta::assert_snapshot!(shown(&format!("n,state\n{rows}"), 60), @r"
+    90 rows, 2 columns: n, state
+    first row: n=0 state=ok
+    last row: n=89 state=ok
+    n: 0..89 sum 4005
+    state: distinct 2 (ok ×89, failed ×1 in row 72)
+    ");
+}
+
+#[test]
+fn what_went_wrong_deep_in_a_tree_is_said() {
+    let mut text = "{\"status\": \"failed\", \"error\": \"quota exceeded\"}".to_owned();
+    for level in 0..40 {
+        text = format!("{{\"level\": {level}, \"child\": {text}, \"note\": \"xxxxxxxxxxxxxxx\"}}");
+    }
+    insta::assert_snapshot!(shown(&text, 150), @r#"
+    object, 3 keys, depth 41: level, child, note
+    ….child.child.child.child.child.error (depth 41): quota exceeded; status: failed
+    {"level": 39, "child": {"level": 38, "child": {"level": 37, "child": {"level": 36, "child": {"level": 35, "child": {"level": 34, "child":
+    …
+    "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}, "note": "xxxxxxxxxxxxxxx"}
+    "#);
+}
+
+#[test]
 fn broken_data_is_told_as_far_as_it_goes() {
     let text = orders();
     insta::assert_snapshot!(shown(&text[..text.len() - 40], 100), @r#"
@@ -249,6 +387,18 @@ fn text() -> impl Strategy<Value = String> {
             format!("lead [{}]", rows.join(", "))
         }),
         prop::collection::vec("[a-z]{0,3},[0-9]{0,3},[\"é a]{0,3}", 0..30).prop_map(|lines| lines.join("\n")),
+        prop::collection::vec("[a-z]{1,3};-?[0-9]{1,3}[.,]?[0-9]{0,3}[.,]?[0-9]{0,2}[€%]?", 0..30)
+            .prop_map(|lines| lines.join("\n")),
+        prop::collection::vec(("[a-z]{1,4}", "(ok|failed|é\\{)", "(error|reason|status|n)"), 0..40).prop_map(|rows| {
+            let rows: Vec<String> = rows
+                .iter()
+                .enumerate()
+                .map(|(at, (name, state, key))| {
+                    format!("\"{name}{at}\": {{\"meta\": {{\"name\": \"{name}\"}}, \"state\": \"{state}\", \"in\": [{{\"{key}\": \"{state}\"}}]}}")
+                })
+                .collect();
+            format!("{{{}}}", rows.join(", "))
+        }),
     ]
 }
 
