@@ -64,6 +64,7 @@ impl Catalog {
                 id: pair[0].id.clone(),
                 first: format!("`{}`", pair[0].name),
                 second: format!("`{}`", pair[1].name),
+                can_be_left_out: false,
             });
         }
         if let Some(item) = items.iter().find(|item| !tool_id::is_namespace(&item.namespace)) {
