@@ -25,8 +25,8 @@ use contextweaver_bench::report::number::counted;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
-    PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat, diff,
-    inspect, lint, load,
+    PropertyChange, Refused, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat,
+    diff, inspect, lint, load,
 };
 use contextweaver_core::text::{Estimator, grouped};
 
@@ -410,6 +410,8 @@ fn problem_name(problem: &Problem) -> &'static str {
         },
         Problem::ArgumentsNotObject => "arguments not an object",
         Problem::UnreadSchema { .. } => "unread schema",
+        Problem::UndeclaredRequired { .. } => "required but not described",
+        Problem::Refused { .. } => "refused by providers",
         Problem::ContradictorySafety => "contradictory annotations",
         Problem::MissingDescription => "missing description",
         Problem::LongDescription { .. } => "long description",
@@ -434,6 +436,13 @@ fn describe_problem(problem: &Problem) -> String {
             let at = at.escape_debug();
             format!("no argument schema was found, but {at} looks like one; docs/formats.md has the keys that are read")
         }
+        Problem::UndeclaredRequired { names } => {
+            let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
+            format!("members that are required are not described: {}", names.join(", "))
+        }
+        Problem::Refused { by, what } => {
+            format!("{} would refuse a request: {}", by.join(", "), describe_refused(what))
+        }
         Problem::ContradictorySafety => "is declared both read-only and destructive".to_owned(),
         Problem::MissingDescription => "has no description".to_owned(),
         Problem::LongDescription { tokens, limit } => {
@@ -456,6 +465,25 @@ fn describe_problem(problem: &Problem) -> String {
             let examples: Vec<String> = examples.iter().map(|name| name.escape_debug().to_string()).collect();
             format!("{names} no description: {}{more}", examples.join(", "))
         }
+    }
+}
+
+/// What a provider refuses, and what a list that is written here has in its place.
+fn describe_refused(what: &Refused) -> String {
+    let listed = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
+        names.join(", ")
+    };
+    match what {
+        Refused::ArgumentNames { names } => format!("the names of arguments {}; they are renamed", listed(names)),
+        Refused::Root { keywords } => {
+            format!("{} at the root of the argument schema; it becomes one object", listed(keywords))
+        }
+        Refused::OlderDraft => "keywords of older drafts of JSON Schema; they are rewritten".to_owned(),
+        Refused::ArrayWithoutItems => "arrays without `items`; it is added".to_owned(),
+        Refused::NotAnObject => "arguments that are not an object; the tool is left out".to_owned(),
+        Refused::InvalidSchema => "an argument schema that is not valid; the tool is left out".to_owned(),
+        Refused::TakesText => "a tool that takes a text; it is left out".to_owned(),
     }
 }
 

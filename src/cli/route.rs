@@ -12,7 +12,7 @@ use super::tools::{of_request, write_names};
 use super::{Format, Outcome, counted, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
-use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, routing_decision};
+use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, Written, routing_decision};
 use contextweaver_core::files::replace_file;
 use contextweaver_routing::{
     Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
@@ -72,7 +72,8 @@ pub(super) struct Args {
     /// 2026-11-27T10:00:00Z
     #[arg(long, value_name = "TIME", requires = "tools_as")]
     decided_at: Option<String>,
-    /// Write the name that each of these tools is called by, with its id, to this file (JSON)
+    /// Write the name that each of these tools is called by, with its id and the names of renamed arguments, to this
+    /// file (JSON)
     #[arg(long, value_name = "FILE", requires = "tools_as")]
     names: Option<PathBuf>,
     /// Only tools of this namespace; may be repeated
@@ -236,7 +237,10 @@ fn print_tools(
     }
     let document = match &args.decided_at {
         Some(moment) => Some(routing_decision(found, query, moment).map_err(|fault| anyhow!("{fault}"))?),
-        None => format.write(found, &names),
+        None => format.write_noted(found, &names).map(|Written { document, notes }| {
+            notes.iter().for_each(|text| note(text));
+            document
+        }),
     };
     print_document(out, &document)?;
     Ok(Outcome::Ok)

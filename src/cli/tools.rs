@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use contextweaver_core::catalog::{CallNames, ToolFormat};
 use contextweaver_core::files::replace_file;
@@ -42,10 +42,19 @@ pub(super) fn of_request(text: &str) -> Result<ToolFormat, String> {
     })
 }
 
-/// Writes the names that `wanted` takes, each with the id behind it.
+/// Writes the names that `wanted` takes, each with the id behind it; of a tool with renamed arguments an object that
+/// has the original names too.
 pub(super) fn write_names(path: &Path, names: &CallNames, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let names_of_arguments = |id: &str| names.arguments(id);
     let names = names.iter().filter(|(_, id)| wanted(id));
-    let names: Map<String, Value> = names.map(|(name, id)| (name.to_owned(), id.into())).collect();
+    let names = names.map(|(name, id)| {
+        let behind = match names_of_arguments(id) {
+            None => id.into(),
+            Some(arguments) => json!({"id": id, "arguments": arguments}),
+        };
+        (name.to_owned(), behind)
+    });
+    let names: Map<String, Value> = names.collect();
     replace_file(path, format!("{:#}\n", Value::Object(names)).as_bytes())?;
     Ok(())
 }

@@ -460,7 +460,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: the catalog is empty: empty.json: no tools, resources or prompts are listed
 
     route --catalog twice.json issue
-    error: duplicate id `mcp:a#fdad281d`: twice.json: tools[0] `a` and twice.json: tools[1] `a`; remove one, or give its server another name
+    error: duplicate id `mcp:a#fdad281d`: twice.json: tools[0] `a` and twice.json: tools[1] `a`; remove one, or give its server another name, or leave the second out with --lenient
 
     route --catalog folder issue
     error: folder: the folder has no *.json, *.yaml or *.yml file and no SKILL.md

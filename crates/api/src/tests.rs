@@ -184,6 +184,12 @@ fn a_list_of_tools_is_what_a_request_takes() {
     let answer = ask(&engines(), "/v1/route", &body).unwrap();
     assert_eq!(answer["tools"][0]["name"], "pay_bill");
     assert_eq!(answer["names"].as_object().unwrap().len(), 1);
+    assert_eq!(answer.get("arguments"), None);
+    let schema = json!({"type": "object", "properties": {"filter[x]": {"type": "string"}}});
+    let renamed = json!([{"name": "pay_bill", "description": "Pay a bill", "inputSchema": schema}]);
+    let body = json!({"query": "pay the bill", "catalog": renamed, "as": "anthropic"});
+    let answer = ask(&engines(), "/v1/route", &body).unwrap();
+    assert_eq!(answer["arguments"], json!({"pay_bill": {"filter_x": "filter[x]"}}));
     let body = json!({"query": "pay the bill", "catalog": catalog, "as": "weaver-spec"});
     let cards = ask(&engines(), "/v1/route", &body).unwrap();
     let id = &cards["tools"][0]["items"][0]["id"];

@@ -32,7 +32,7 @@ pub(in crate::cli) struct ConvertArgs {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the name that each tool is called by, with its id, to this file (JSON)
+    /// Write the name that each tool is called by, with its id and the names of renamed arguments, to this file (JSON)
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
@@ -66,9 +66,18 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
             if format == ToolFormat::WeaverSpec {
                 note("left out: the schemas of arguments and results, which choice cards do not have");
             }
-            format!("{:#}\n", format.write(catalog.items(), &names).unwrap_or_default())
+            let written = format.write_noted(catalog.items(), &names);
+            let (document, notes) = written.map(|written| (written.document, written.notes)).unwrap_or_default();
+            notes.iter().for_each(|text| note(text));
+            format!("{document:#}\n")
         }
     };
+    let no_place = format.has_no_place_for(catalog.items());
+    if !no_place.is_empty() {
+        let members: Vec<String> =
+            no_place.iter().map(|(key, items)| format!("{} ({items})", key.escape_debug())).collect();
+        note(&format!("left out: what only `--to native` keeps, with the number of items: {}", members.join(", ")));
+    }
     if let Some(path) = &args.names {
         write_names(path, &names, |_| true)?;
     }

@@ -76,10 +76,17 @@ fn tools(router: &Router, route: &Route, format: ToolFormat) -> Value {
     let found: Vec<&SelectableItem> = route.choices.iter().filter_map(|choice| catalog.get(choice.card.id())).collect();
     let called = names.iter().filter(|(_, id)| found.iter().any(|item| item.id == *id));
     let called: Map<String, Value> = called.map(|(name, id)| (name.to_owned(), id.into())).collect();
-    json!({
+    let renamed =
+        found.iter().filter_map(|item| Some((names.name(&item.id)?.to_owned(), json!(names.arguments(&item.id)?))));
+    let renamed: Map<String, Value> = renamed.collect();
+    let mut tools = json!({
         "confidence": route.confidence,
         "no_tool_fits": route.no_tool_fits,
         "tools": format.write(found, &names),
         "names": called,
-    })
+    });
+    if !renamed.is_empty() {
+        tools["arguments"] = Value::Object(renamed);
+    }
+    tools
 }

@@ -34,7 +34,10 @@ pub enum CatalogError {
         fault: Fault,
     },
     /// Two different items have one id.
-    #[error("duplicate id `{id}`: {first} and {second}; remove one, or give its server another name")]
+    #[error(
+        "duplicate id `{id}`: {first} and {second}; remove one, or give its server another name{}",
+        if *can_be_left_out { ", or leave the second out with --lenient" } else { "" }
+    )]
     Collision {
         /// The id that both have.
         id: String,
@@ -42,6 +45,8 @@ pub enum CatalogError {
         first: String,
         /// The place of the second item.
         second: String,
+        /// Whether a lenient load would leave the second item out and load the rest. The message then says so.
+        can_be_left_out: bool,
     },
     /// There is no item at all; the text says what was looked at.
     #[error("the catalog is empty: {0}")]

@@ -9,6 +9,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::formats::Refused;
+use super::formats::providers::refused_by;
 use super::near::{Neighbours, neighbours};
 use super::schema::{SchemaLimits, SchemaProblem, check_schema};
 use super::{Catalog, Kind, Safety, SelectableItem};
@@ -61,6 +63,20 @@ pub enum Problem {
     UnreadSchema {
         /// The member, as a JSON pointer in the definition.
         at: String,
+    },
+    /// An object must have members that it does not describe.
+    UndeclaredRequired {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Providers refuse a request with this definition. The lists that are written here have it in a form that they
+    /// take, or do without it.
+    Refused {
+        /// The providers.
+        by: Vec<&'static str>,
+        /// What they refuse.
+        #[serde(flatten)]
+        what: Refused,
     },
     /// It declares itself both read-only and destructive.
     ContradictorySafety,
@@ -120,6 +136,8 @@ impl Problem {
             },
             Self::ContradictorySafety
             | Self::ArgumentsNotObject
+            | Self::UndeclaredRequired { .. }
+            | Self::Refused { .. }
             | Self::MissingDescription
             | Self::LongDescription { .. }
             | Self::UnusualName { .. }
@@ -192,6 +210,14 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     if item.kind.is_callable() && item.args_schema.is_none() {
         problems.extend(unread_schema(item).map(|at| Problem::UnreadSchema { at }));
     }
+    if let Some(schema) = item.args_schema.as_deref().filter(|_| item.kind.is_callable()) {
+        let mut names = Vec::new();
+        undeclared(schema, 0, &mut names);
+        problems.extend((!names.is_empty()).then_some(Problem::UndeclaredRequired { names }));
+        // That it is not valid was found above.
+        let refused = refused_by(item).into_iter().filter(|(what, _)| *what != Refused::InvalidSchema);
+        problems.extend(refused.map(|(what, by)| Problem::Refused { by, what }));
+    }
     if item.safety == Safety::Destructive && declares_read_only(item) {
         problems.push(Problem::ContradictorySafety);
     }
@@ -206,6 +232,22 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     }
     problems.extend(undescribed_parameters(item));
     problems
+}
+
+/// The names of required members that objects do not describe, in objects that say all about their members themselves.
+fn undeclared(schema: &Value, depth: usize, names: &mut Vec<String>) {
+    const ELSEWHERE: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
+    const DEPTH: usize = 6;
+    let Some(members) = schema.as_object().filter(|_| depth <= DEPTH) else { return };
+    if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+        if !ELSEWHERE.iter().any(|key| members.contains_key(*key)) {
+            let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
+            let unknown = required.filter_map(Value::as_str).filter(|name| !properties.contains_key(*name));
+            names.extend(unknown.map(str::to_owned));
+        }
+        properties.values().for_each(|property| undeclared(property, depth + 1, names));
+    }
+    members.get("items").into_iter().for_each(|items| undeclared(items, depth + 1, names));
 }
 
 /// The first member of a definition that looks like the schema of its arguments, which were not read.
@@ -352,6 +394,41 @@ mod tests {
         {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"long_description","tokens":601,"limit":512}
         {"id":"s:list_files#37b3bd9a","severity":"note","problem":"undescribed_parameters","count":3,"examples":["a","b","c"]}
         "##);
+    }
+
+    #[test]
+    fn what_providers_refuse_is_found() {
+        let text = json!({"type": "string", "description": "D"});
+        let tool = |name: &str, schema: Value| json!({"name": name, "description": "D", "inputSchema": schema});
+        let tools = [
+            tool("names", json!({"type": "object", "properties": {"filter[x]": text, "ok": text}})),
+            tool("root", json!({"type": "object", "properties": {"a": text}, "oneOf": [{"required": ["a"]}]})),
+            tool("lists", json!({"type": "object", "properties": {"a": {"type": "array", "description": "D"}}})),
+            tool(
+                "older",
+                json!({"type": "object", "properties": {"a": {"type": "array", "description": "D", "items": [text]}}}),
+            ),
+            tool("array", json!({"type": "array", "items": text})),
+            tool(
+                "undeclared",
+                json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "array", "description": "D",
+                "items": {"properties": {"c": text}, "required": ["d"]}}}}),
+            ),
+            tool(
+                "elsewhere",
+                json!({"type": "object", "required": ["x1"], "properties": {}, "patternProperties": {"^x": text}}),
+            ),
+        ];
+        insta::assert_snapshot!(found(&tools), @r#"
+        {"id":"s:older#2efa6a15","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/properties/a/items","reason":"[{\"type\":\"string\",\"description\":\"D\"}] is not of types \"boolean\", \"object\""}
+        {"id":"s:array#24854f7d","severity":"warning","problem":"arguments_not_object"}
+        {"id":"s:array#24854f7d","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"not_an_object"}
+        {"id":"s:lists#d96c635a","severity":"warning","problem":"refused","by":["OpenAI","Gemini"],"refused":"array_without_items"}
+        {"id":"s:names#b2c4a26e","severity":"warning","problem":"refused","by":["Anthropic"],"refused":"argument_names","names":["filter[x]"]}
+        {"id":"s:older#2efa6a15","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"older_draft"}
+        {"id":"s:root#843d1ed8","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"root","keywords":["oneOf"]}
+        {"id":"s:undeclared#9d1b4ee9","severity":"warning","problem":"undeclared_required","names":["b","d"]}
+        "#);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tool_id;
 
 pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, diff};
 pub use error::{CatalogError, Fault};
-pub use formats::{CallNames, ToolFormat, UnknownForm, mcp_listing, routing_decision};
+pub use formats::{CallNames, Refused, ToolFormat, UnknownForm, Written, mcp_listing, routing_decision};
 pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, inspect};
 pub use item::{Kind, Safety, SelectableItem};
 #[cfg(feature = "lint")]
@@ -64,6 +64,7 @@ impl Catalog {
                 id: pair[0].id.clone(),
                 first: format!("`{}`", pair[0].name),
                 second: format!("`{}`", pair[1].name),
+                can_be_left_out: false,
             });
         }
         if let Some(item) = items.iter().find(|item| !tool_id::is_namespace(&item.namespace)) {

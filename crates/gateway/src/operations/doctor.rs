@@ -679,7 +679,11 @@ fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
             "the modes gateway and proxy show only the beginning",
         )),
         Problem::Duplicate { of } => Some((format!("it is the same as {of}"), EXCLUDE)),
-        Problem::UnusualName { .. } | Problem::NearDuplicate { .. } | Problem::UndescribedParameters { .. } => None,
+        Problem::UnusualName { .. }
+        | Problem::NearDuplicate { .. }
+        | Problem::UndescribedParameters { .. }
+        | Problem::UndeclaredRequired { .. }
+        | Problem::Refused { .. } => None,
     }
 }
 

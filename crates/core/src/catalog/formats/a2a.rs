@@ -26,7 +26,10 @@ pub(super) fn read(card: Map<String, Value>) -> Result<Vec<Part>, Fault> {
     let mut card = Fields::new(Value::Object(card))?;
     let agent = shortened(&card.required_text("name")?);
     let description = card.nonempty_text("description")?.as_deref().and_then(blurb);
-    let url = card.nonempty_text("url")?.as_deref().and_then(blurb);
+    // Since version 1.0 each way to reach the agent has an address of its own, the preferred one first.
+    let preferred =
+        card.get("supportedInterfaces").and_then(|ways| ways.get(0)?.get("url")?.as_str().map(str::to_owned));
+    let url = card.nonempty_text("url")?.or(preferred).as_deref().and_then(blurb);
     let skills = card.list("skills")?.into_iter().enumerate().map(|(index, value)| Part {
         inside: format!(".skills[{index}]"),
         name: name_of(&value).to_owned(),

@@ -43,7 +43,12 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     };
     settle_safety(&mut item, declared);
     item.side_effects = item.safety != Safety::ReadOnly;
-    let rest: Map<String, Value> = annotations.rest().collect();
+    let of_mcp = |key: String| match key.as_str() {
+        "idempotent_hint" => "idempotentHint".to_owned(),
+        "open_world_hint" => "openWorldHint".to_owned(),
+        _ => key,
+    };
+    let rest: Map<String, Value> = annotations.rest().map(|(key, value)| (of_mcp(key), value)).collect();
     if !rest.is_empty() {
         item.metadata.insert("annotations".to_owned(), Value::Object(rest));
     }

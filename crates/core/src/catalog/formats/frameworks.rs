@@ -14,6 +14,13 @@ pub(super) fn is_vercel(members: &Map<String, Value>) -> bool {
     typed || ["inputSchema", "parameters"].iter().any(|key| members.get(*key).is_some_and(wrapped))
 }
 
+/// A tool that a provider runs, as the Vercel AI SDK names it: by an id such as `openai.web_search`, without a schema.
+pub(super) fn is_of_provider(members: &Map<String, Value>) -> bool {
+    members.get("type").is_some_and(|kind| kind == "provider-defined" || kind == "provider")
+        && is_text(members, "id")
+        && !["inputSchema", "parameters"].iter().any(|key| is_object(members, key))
+}
+
 pub(super) fn read_vercel(mut fields: Fields) -> Result<Draft, Fault> {
     let key = if fields.has("inputSchema") { "inputSchema" } else { "parameters" };
     let mut schema = fields.object(key)?;

@@ -1,6 +1,8 @@
 //! Gemini's form: functions inside a tool, with a JSON Schema (`parametersJsonSchema`) or a schema in its own dialect
 //! (`parameters`, after OpenAPI 3.0, with types in capitals).
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::openai::described;
@@ -13,6 +15,9 @@ use crate::catalog::{Fault, SelectableItem};
 const LISTS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 const SCHEMAS: [&str; 2] = ["parametersJsonSchema", "parameters_json_schema"];
 const DIALECT: &str = "parameters";
+/// The same of a result.
+const RESULTS: [&str; 2] = ["responseJsonSchema", "response_json_schema"];
+const RESULT_DIALECT: &str = "response";
 
 pub(super) fn is_list(members: &Map<String, Value>) -> bool {
     LISTS.iter().any(|list| members.get(*list).is_some_and(Value::is_array))
@@ -45,21 +50,45 @@ pub(super) fn is(members: &Map<String, Value>) -> bool {
 }
 
 pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
+    let arguments = schema(&mut fields, SCHEMAS, DIALECT)?;
+    let result = schema(&mut fields, RESULTS, RESULT_DIALECT)?;
+    let mut draft = tool(fields, arguments)?;
+    draft.item.output_schema = result.map(|members| Arc::new(Value::Object(members)));
+    Ok(draft)
+}
+
+/// A schema under one of `keys`, else one in Gemini's own dialect.
+fn schema(fields: &mut Fields, keys: [&str; 2], dialect: &str) -> Result<Option<Map<String, Value>>, Fault> {
     let mut schema = None;
-    for key in SCHEMAS {
+    for key in keys {
         schema = fields.object(key)?.or(schema);
     }
-    if schema.is_none() {
-        schema = fields.object(DIALECT)?.map(|members| {
-            let mut schema = Value::Object(members);
-            each_schema(&mut schema, &|schema| {
-                lower_types(schema);
-                nullable_types(schema);
-            });
-            schema.as_object_mut().map(std::mem::take).unwrap_or_default()
-        });
+    if schema.is_some() {
+        return Ok(schema);
     }
-    tool(fields, schema)
+    let Some(members) = fields.object(dialect)? else { return Ok(None) };
+    let mut schema = Value::Object(members);
+    each_schema(&mut schema, &plain);
+    Ok(schema.as_object_mut().map(std::mem::take))
+}
+
+/// A schema of the dialect in the words of JSON Schema. Its counts are of the type int64, which the API writes as
+/// texts.
+fn plain(schema: &mut Map<String, Value>) {
+    const COUNTS: [&str; 6] = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
+    lower_types(schema);
+    nullable_types(schema);
+    for key in COUNTS {
+        if let Some(count) = schema.get_mut(key)
+            && let Some(number) = count.as_str().and_then(|text| text.parse::<u64>().ok())
+        {
+            *count = number.into();
+        }
+    }
+    schema.shift_remove("propertyOrdering");
+    if schema.get("format").is_some_and(|format| format == "enum") {
+        schema.shift_remove("format");
+    }
 }
 
 pub(super) fn write(item: &SelectableItem, name: &str) -> Value {

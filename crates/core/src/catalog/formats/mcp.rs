@@ -34,26 +34,58 @@ fn made(item: &SelectableItem) -> Map<String, Value> {
     if let Some(schema) = item.output_schema.as_deref() {
         members.insert("outputSchema".to_owned(), schema.clone());
     }
-    match item.safety {
-        Safety::Undeclared => {}
-        Safety::ReadOnly => drop(members.insert("annotations".to_owned(), json!({"readOnlyHint": true}))),
-        Safety::Destructive => drop(members.insert("annotations".to_owned(), json!({"destructiveHint": true}))),
-    }
+    members.extend(beside(item));
+    let hint = match item.safety {
+        Safety::Undeclared => return members,
+        Safety::ReadOnly => "readOnlyHint",
+        Safety::Destructive => "destructiveHint",
+    };
+    let annotations = members.entry("annotations").or_insert_with(|| json!({}));
+    annotations[hint] = true.into();
     members
+}
+
+/// What the protocol has a key for beside name, description and schemas, of what another form says of an item.
+fn beside(item: &SelectableItem) -> Map<String, Value> {
+    type Fits = fn(&Value) -> bool;
+    const KEYS: [(&str, &str, Fits); 5] = [
+        ("title", "title", Value::is_string),
+        ("icons", "icons", Value::is_array),
+        ("annotations", "annotations", Value::is_object),
+        ("_meta", "_meta", Value::is_object),
+        ("meta", "_meta", Value::is_object),
+    ];
+    let said = |(key, of_mcp, fits): (&str, &str, Fits)| {
+        let value = item.metadata.get(key).filter(|value| fits(value))?;
+        Some((of_mcp.to_owned(), value.clone()))
+    };
+    KEYS.into_iter().filter_map(said).collect()
+}
+
+/// Whether a member of the metadata of an item has a key in the protocol.
+pub(super) fn has_key(key: &str) -> bool {
+    ["title", "icons", "annotations", "_meta", "meta", "uri", "mimeType"].contains(&key)
+}
+
+/// Whether a resource is one of many: its address has places to fill in, which no address itself has.
+fn is_template(item: &SelectableItem) -> bool {
+    let uri = item.metadata.get("uri").and_then(Value::as_str).unwrap_or_default();
+    item.kind == Kind::Resource && item.raw.is_none() && uri.contains('{')
 }
 
 /// A whole catalog as the lists of a server, each definition with the name of the server that it is of.
 #[must_use]
 pub fn listing(catalog: &Catalog) -> Value {
     let names = CallNames::as_they_are();
-    let of = |kinds: &[Kind]| -> Vec<Value> {
-        let items = catalog.items().iter().filter(|item| kinds.contains(&item.kind));
+    let of = |wanted: fn(&SelectableItem) -> bool| -> Vec<Value> {
+        let items = catalog.items().iter().filter(|item| wanted(item));
         items.filter_map(|item| member(item, &names)).collect()
     };
     let lists = [
-        ("tools", of(&[Kind::Tool, Kind::Agent, Kind::Skill])),
-        ("resources", of(&[Kind::Resource])),
-        ("prompts", of(&[Kind::Prompt])),
+        ("tools", of(|item| item.kind.is_callable())),
+        ("resources", of(|item| item.kind == Kind::Resource && !is_template(item))),
+        ("resourceTemplates", of(is_template)),
+        ("prompts", of(|item| item.kind == Kind::Prompt)),
     ];
     let lists = lists.into_iter().filter(|(name, list)| *name == "tools" || !list.is_empty());
     Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
@@ -81,14 +113,17 @@ fn member(item: &SelectableItem, names: &CallNames) -> Option<Value> {
 
 fn resource(item: &SelectableItem) -> Map<String, Value> {
     let uri = item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name);
-    let mut members = Map::from_iter([("uri".to_owned(), uri.into())]);
+    let key = if is_template(item) { "uriTemplate" } else { "uri" };
+    let mut members = Map::from_iter([(key.to_owned(), uri.into())]);
     members.extend(super::openai::described(item, &item.name));
+    members.extend(beside(item));
     members.extend(item.metadata.get("mimeType").map(|kind| ("mimeType".to_owned(), kind.clone())));
     members
 }
 
 fn prompt(item: &SelectableItem) -> Map<String, Value> {
     let mut members = super::openai::described(item, &item.name);
+    members.extend(beside(item));
     let schema = item.args_schema.as_deref();
     let required = schema.and_then(|schema| schema.get("required")?.as_array()).map(Vec::as_slice).unwrap_or_default();
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object()).into_iter().flatten();

@@ -15,6 +15,7 @@ mod names;
 mod openai;
 mod openapi;
 mod peer;
+pub(super) mod providers;
 mod schema;
 mod skill;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use self::names::CallNames;
+pub use self::providers::{Refused, Written};
 use super::load::{Draft, Fields, begin, settle_safety};
 use super::{Fault, Kind, Safety, SelectableItem};
 
@@ -134,10 +136,21 @@ impl ToolFormat {
     }
 
     /// The callable items among `items` as the list that goes into a request, under the names of `names`: an array of
-    /// definitions. [`Self::WeaverSpec`] gives an array of choice cards, which hold items by their ids. `None` for a form that is only read, and for [`Self::Native`], which
+    /// definitions that its provider takes. [`Self::WeaverSpec`] gives an array of choice cards, which hold items by
+    /// their ids. `None` for a form that is only read, and for [`Self::Native`], which
     /// [`Catalog::to_native_json`](super::Catalog::to_native_json) writes.
     #[must_use]
     pub fn write<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>, names: &CallNames) -> Option<Value> {
+        self.write_noted(items, names).map(|written| written.document)
+    }
+
+    /// As [`Self::write`], with notes about what was changed or left out so that the provider takes the list.
+    #[must_use]
+    pub fn write_noted<'i>(
+        self,
+        items: impl IntoIterator<Item = &'i SelectableItem>,
+        names: &CallNames,
+    ) -> Option<Written> {
         let write: fn(&SelectableItem, &str) -> Value = match self {
             Self::Mcp => mcp::write,
             Self::OpenAi => openai::write_chat,
@@ -147,14 +160,36 @@ impl ToolFormat {
             Self::WeaverSpec => weaver::write,
             _ => return None,
         };
-        let callable = items.into_iter().filter(|item| item.kind.is_callable());
-        let written = callable.map(|item| write(item, names.name(&item.id).unwrap_or(&item.name)));
+        let (items, notes) = providers::adapted(items.into_iter(), self);
+        let written = items.iter().map(|item| write(item, names.name(&item.id).unwrap_or(&item.name)));
         let written: Vec<Value> = written.collect();
-        Some(match self {
+        let document = match self {
             Self::Gemini => gemini::list(&written),
+            Self::Anthropic => anthropic::list(written),
             Self::WeaverSpec => weaver::cards(&written),
             _ => Value::Array(written),
-        })
+        };
+        Some(Written { document, notes })
+    }
+
+    /// What is known of `items` beside names, descriptions, schemas and tags, and has no place in this form: each
+    /// member of their metadata, and how many of them have it.
+    #[must_use]
+    pub fn has_no_place_for<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>) -> BTreeMap<&'i str, usize> {
+        let has_place = |key: &str| match self {
+            Self::Native => true,
+            Self::Mcp => mcp::has_key(key),
+            Self::Anthropic => anthropic::has_key(key),
+            Self::OpenAi | Self::OpenAiResponses => openai::has_key(key),
+            _ => false,
+        };
+        // Items of other kinds have no place in the lists of providers at all.
+        let items = items.into_iter().filter(|item| self == Self::Mcp || item.kind.is_callable());
+        let mut counts = BTreeMap::new();
+        for key in items.flat_map(|item| item.metadata.keys()).filter(|key| !has_place(key)) {
+            *counts.entry(key.as_str()).or_default() += 1;
+        }
+        counts
     }
 }
 
@@ -204,6 +239,7 @@ struct Row {
 const ROWS: &[Row] = &[
     row(ToolFormat::OpenApi, openapi::is_document, Reader::Many(openapi::read)),
     row(ToolFormat::OpenAi, openai::is_chat, Reader::One(openai::read_chat)),
+    row(ToolFormat::OpenAiResponses, openai::is_namespace, Reader::Many(openai::read_namespace)),
     row(ToolFormat::Gemini, gemini::is_list, Reader::Many(gemini::read_list)),
     row(ToolFormat::Bedrock, bedrock::is, Reader::One(bedrock::read)),
     row(ToolFormat::A2a, a2a::is_card, Reader::Many(a2a::read)),
@@ -227,7 +263,7 @@ const fn row(format: ToolFormat, is: fn(&Map<String, Value>) -> bool, reader: Re
 
 /// Whether an object is a definition by itself, and not only by standing in a list of tools.
 pub(super) fn is_definition(members: &Map<String, Value>) -> bool {
-    ROWS.iter().any(|row| (row.is)(members))
+    ROWS.iter().any(|row| (row.is)(members)) || frameworks::is_of_provider(members)
 }
 
 /// What a definition is.
@@ -308,7 +344,10 @@ fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
             || !members.contains_key("name") && !members.contains_key("functionDeclarations")
     });
     let by_key = || members.keys().next().filter(|key| members.len() == 1 && GEMINI.contains(&key.as_str()));
-    let name = by_type.or_else(|| by_key().map(String::as_str)).filter(|_| !is_definition(members))?;
+    let name = match members.get("id").and_then(Value::as_str).or(typed) {
+        Some(id) if frameworks::is_of_provider(members) => id,
+        _ => by_type.or_else(|| by_key().map(String::as_str)).filter(|_| !is_definition(members))?,
+    };
     let problem = format!("`{}` is run by the provider and has no definition", super::load::shortened(name));
     Some(Fault::new(problem).with_fix("remove it"))
 }

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use super::ToolFormat;
+use super::providers::{rename_keys, renamed};
 use crate::catalog::SelectableItem;
 use crate::text::sha256_hex;
 
@@ -14,6 +17,8 @@ use crate::text::sha256_hex;
 pub struct CallNames {
     names: BTreeMap<String, String>,
     ids: BTreeMap<String, String>,
+    /// By the id of a tool, the original names of its arguments that are written under other names, by those.
+    arguments: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// What a provider allows as a name.
@@ -65,6 +70,8 @@ impl CallNames {
             open.into_iter().for_each(|item| table.insert(item, item.id.clone()));
             return table;
         }
+        let arguments = open.iter().map(|item| (item.id.clone(), renamed(item, format)));
+        table.arguments = arguments.filter(|(_, names)| !names.is_empty()).collect();
         open.sort_unstable_by(|left, right| left.id.cmp(&right.id));
         open = table.give(open, |item| grammar.fit(&item.name));
         open = table.give(open, |item| grammar.fit(&format!("{}_{}", item.namespace, item.name)));
@@ -98,6 +105,21 @@ impl CallNames {
     #[must_use]
     pub fn id(&self, name: &str) -> Option<&str> {
         self.ids.get(name).map(String::as_str)
+    }
+
+    /// The original names of those arguments of the tool with this id that its provider gets under other names, by
+    /// those;
+    /// `None` if all have their own.
+    #[must_use]
+    pub fn arguments(&self, id: &str) -> Option<&BTreeMap<String, String>> {
+        self.arguments.get(id)
+    }
+
+    /// Gives the arguments of a call of the tool with this id the names that the tool knows.
+    pub fn restore(&self, id: &str, arguments: &mut Map<String, Value>) {
+        if let Some(names) = self.arguments(id) {
+            rename_keys(arguments, &names.iter().map(|(new, original)| (new.as_str(), original.as_str())).collect());
+        }
     }
 
     /// Every name and the id behind it, in the order of the names.

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::schema::{is_schema, of_arguments};
-use super::{is_object, is_text, tool, unwrap};
-use crate::catalog::load::{Draft, Fields};
+use super::{Part, blurb, is_object, is_text, name_of, tool, unwrap};
+use crate::catalog::load::{Draft, Fields, shortened};
 use crate::catalog::{Fault, SelectableItem};
 
 /// Whether a strict schema was asked for: the schema is then made for it.
@@ -30,6 +30,29 @@ pub(super) fn read_responses(fields: Fields) -> Result<Draft, Fault> {
     read_function(fields)
 }
 
+/// `{"type": "namespace", "name": …, "tools": […]}`: functions that belong together, as of one server.
+pub(super) fn is_namespace(members: &Map<String, Value>) -> bool {
+    members.get("type").is_some_and(|kind| kind == "namespace") && members.get("tools").is_some_and(Value::is_array)
+}
+
+pub(super) fn read_namespace(members: Map<String, Value>) -> Result<Vec<Part>, Fault> {
+    let mut namespace = Fields::new(Value::Object(members))?;
+    let name = shortened(&namespace.required_text("name")?);
+    let description = namespace.nonempty_text("description")?.as_deref().and_then(blurb);
+    let function = |value: Value| {
+        let mut item = Fields::new(value).and_then(read_function)?.item;
+        item.server = Some(name.clone());
+        item.server_description.clone_from(&description);
+        Ok(Draft::of(item))
+    };
+    let parts = namespace.list("tools")?.into_iter().enumerate().map(|(index, value)| Part {
+        inside: format!(".tools[{index}]"),
+        name: name_of(&value).to_owned(),
+        draft: function(value),
+    });
+    Ok(parts.collect())
+}
+
 /// `{"name": …, "parameters": …}`, where the parameters are a schema and no list of one's own.
 pub(super) fn is_function(members: &Map<String, Value>) -> bool {
     members.get("parameters").is_some_and(is_schema)
@@ -41,6 +64,11 @@ pub(super) fn read_function(mut fields: Fields) -> Result<Draft, Fault> {
         fields.take("type");
     }
     tool(fields, schema)
+}
+
+/// Whether a member of the metadata of an item has a key in these forms.
+pub(super) fn has_key(key: &str) -> bool {
+    key == STRICT
 }
 
 pub(super) fn write_chat(item: &SelectableItem, name: &str) -> Value {

@@ -1,6 +1,8 @@
 //! What the forms share about schemas: what looks like one, where schemas are inside a schema, and the keywords of the
 //! dialects after OpenAPI 3.0.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::catalog::SelectableItem;
@@ -97,6 +99,46 @@ pub(super) fn nullable_types(schema: &mut Map<String, Value>) {
     {
         values.push(Value::Null);
     }
+}
+
+/// Bounds that exclude themselves in the words of JSON Schema since draft 6: `minimum` with `exclusiveMinimum: true` is
+/// `exclusiveMinimum`. Says whether there were any.
+pub(super) fn exclusive_bounds(schema: &mut Map<String, Value>) -> bool {
+    let mut changed = false;
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        match (schema.get(exclusive), schema.get(bound).cloned()) {
+            (Some(Value::Bool(true)), Some(value)) => {
+                schema.shift_remove(bound);
+                schema.insert(exclusive.to_owned(), value);
+            }
+            (Some(Value::Bool(_)), _) => drop(schema.shift_remove(exclusive)),
+            _ => continue,
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// What a reference within a document points to, as a JSON Pointer; `None` for one that leaves the document or names an
+/// anchor.
+pub(super) fn pointer(reference: &str) -> Option<Cow<'_, str>> {
+    let pointer = reference.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))?;
+    if !pointer.contains('%') {
+        return Some(pointer.into());
+    }
+    let mut bytes = Vec::with_capacity(pointer.len());
+    let mut rest = pointer.bytes();
+    while let Some(byte) = rest.next() {
+        let decoded = match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            byte => byte,
+        };
+        bytes.push(decoded);
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// The schema of an item's arguments as providers want it: an object, whether the item says so or not.

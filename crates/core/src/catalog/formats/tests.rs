@@ -79,6 +79,11 @@ fn every_form_is_recognised_and_read() {
             "capabilities": {}, "skills": [{"id": "sql", "name": "SQL Query", "description": "Runs a query", "tags": ["db"],
             "examples": ["how many rows"]}, {"id": "sum", "name": "sum"}],
         }),
+        json!({
+            "name": "Routes", "description": "Plans routes", "version": "1.0", "capabilities": {},
+            "supportedInterfaces": [{"url": "https://r.example/v1", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}, {"url": "https://r.example/grpc"}],
+            "skills": [{"id": "plan", "name": "plan", "description": "Plans"}],
+        }),
         json!({"id": "c1", "items": [{"id": "mail:send#0a1b2c3d", "label": "Send mail", "description": "Sends", "capability_id": "m"}]}),
         json!({"id": "d1", "timestamp": "2026-11-27T10:00:00Z", "selected_item_id": null, "choice_cards": [
             {"id": "c1", "context_hint": "One of these", "items": [{"id": "pages", "label": "Find pages", "description": "Finds pages"}]},
@@ -183,6 +188,11 @@ fn every_form_is_recognised_and_read() {
       data-agent:sum#4ed384af |  |
         {"type":"object","properties":{"message":{"type":"string","description":"What the agent is asked to do, in words"}},"required":["message"]}
         metadata {"url":"https://a.example/a2a"}
+
+    a2a (1)
+      routes:plan#4ac87933 | Plans |
+        {"type":"object","properties":{"message":{"type":"string","description":"What the agent is asked to do, in words"}},"required":["message"]}
+        metadata {"url":"https://r.example/v1"}
 
     weaver-spec (1)
       mail:send#24918ca4 | Send mail: Sends |
@@ -365,6 +375,8 @@ fn what_is_no_tool_is_refused_with_its_place() {
         json!([{"type": "web_search_preview"}]),
         json!([{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]),
         json!([{"googleSearch": {}}]),
+        json!({"tools": {"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider-defined", "id": "openai.web_search", "args": {}}}}),
+        json!({"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider", "id": "openai.web_search", "name": "web", "args": {"maxUses": 3}}}),
         json!([{"type": "function", "function": {"description": "nameless"}}]),
         json!([{"type": "function", "function": {"name": "x", "parameters": [1]}}]),
         json!([{"functionDeclarations": [{"name": "x"}, {"name": "y", "parametersJsonSchema": 3}]}]),
@@ -390,6 +402,8 @@ fn what_is_no_tool_is_refused_with_its_place() {
     tools[0]: `web_search_preview` is run by the provider and has no definition; remove it
     tools[0] `web_search`: `web_search_20250305` is run by the provider and has no definition; remove it
     tools[0]: `googleSearch` is run by the provider and has no definition; remove it
+    tools["web"]: `openai.web_search` is run by the provider and has no definition; remove it
+    "web": `openai.web_search` is run by the provider and has no definition; remove it
     tools[0]: `name` is missing or empty; correct it
     tools[0] `x`: `parameters` must be an object, not an array; correct it
     tools[0].functionDeclarations[1] `y`: `parametersJsonSchema` must be an object, not a number; correct it
@@ -438,6 +452,248 @@ fn a_shortlist_is_written_as_the_list_of_a_request() {
     insta::assert_snapshot!(mcp_listing(&catalog).to_string(), @r#"{"tools":[{"name":"search","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"server":"a"},{"name":"search","description":"Searches","inputSchema":{"type":"object"},"server":"b"},{"name":"git.log","description":"Shows","inputSchema":{"properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true},"title":"Log","server":"git"}]}"#);
     let none = ToolFormat::Gemini.write([], &CallNames::as_they_are()).unwrap();
     assert_eq!((none, ToolFormat::OpenApi.write([], &CallNames::as_they_are())), (json!([]), None));
+}
+
+/// Tools as providers refuse them: from servers, from OpenAPI documents, and from generators of schemas.
+fn refused() -> Vec<Value> {
+    let tool =
+        |name: &str, schema: Value| json!({"name": name, "description": "Does", "server": "s", "inputSchema": schema});
+    let text = json!({"type": "string"});
+    vec![
+        tool(
+            "filters",
+            json!({"type": "object", "properties": {
+            "filter[name]": text, "$top": {"type": "integer"}, "top": {"$ref": "#/properties/$top"}, "ключ": text,
+            "a b": text, "a[b]": text, "inner": {"type": "object", "properties": {"$top": text}},
+            "same": {"$ref": "#/properties/filter%5Bname%5D"},
+        }, "required": ["filter[name]", "top"], "dependentRequired": {"$top": ["filter[name]"]}}),
+        ),
+        tool(
+            "either",
+            json!({"anyOf": [
+                {"type": "object", "properties": {"kind": {"const": "route"}, "route": text}, "required": ["kind", "route"]},
+                {"type": "object", "properties": {"kind": {"const": "file"}, "path": text}, "required": ["kind", "path"]},
+                {"type": "null"},
+            ]}),
+        ),
+        tool(
+            "one",
+            json!({"type": "object", "properties": {"k": text}, "oneOf": [{"required": ["k"]}, {"properties": {"z": text}, "required": ["z"]}]}),
+        ),
+        tool(
+            "all",
+            json!({"allOf": [{"$ref": "#/$defs/paged"}, {"properties": {"q": text, "page": {"minimum": 1}}, "required": ["q"]}],
+            "$defs": {"paged": {"type": "object", "properties": {"page": {"type": "integer"}}}}}),
+        ),
+        tool(
+            "refers",
+            json!({"$ref": "#/definitions/A", "definitions": {"A": {"type": "object", "description": "An A",
+            "properties": {"q": text}, "required": ["q"], "additionalProperties": false}}}),
+        ),
+        tool("nullable", json!({"type": ["object", "null"], "properties": {"q": text}})),
+        tool(
+            "older",
+            json!({"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {
+            "n": {"type": "integer", "minimum": 0, "exclusiveMinimum": true},
+            "pair": {"type": "array", "items": [text, {"type": "integer"}], "additionalItems": false, "minItems": 2}}}),
+        ),
+        tool(
+            "lists",
+            json!({"type": "object", "properties": {"xs": {"type": "array"}, "m": {"type": ["string", "array"]},
+            "box": {"type": "array", "prefixItems": [text]}, "default": {"default": {"type": "array"}}}}),
+        ),
+        tool("array", json!({"type": "array", "items": text})),
+        tool("itself", json!({"$ref": "#"})),
+        tool("invalid", json!({"type": "object", "properties": {"a": {"type": "any"}}})),
+        json!({"type": "custom", "name": "code", "description": "Runs", "server": "s", "format": {"type": "grammar", "syntax": "lark", "definition": "start: X"}}),
+        tool("plain", json!({"properties": {"a.b-c": text}})),
+    ]
+}
+
+#[test]
+fn what_a_provider_refuses_is_written_so_that_it_is_taken() {
+    let catalog = Catalog::from_values(&refused(), None).unwrap();
+    let shown = |format: ToolFormat| {
+        let names = CallNames::new(catalog.items(), format);
+        let Written { document, notes } = format.write_noted(catalog.items(), &names).unwrap();
+        let list = document.pointer("/0/functionDeclarations").unwrap_or(&document).as_array().unwrap().clone();
+        let lines: String = list.iter().map(|tool| format!("{tool}\n")).collect();
+        format!("{lines}{}\n", notes.join("\n"))
+    };
+    insta::assert_snapshot!(shown(ToolFormat::Anthropic), @r##"
+    {"name":"all","description":"Does","input_schema":{"type":"object","properties":{"page":{"allOf":[{"type":"integer"},{"minimum":1}]},"q":{"type":"string"}},"required":["q"],"$defs":{"paged":{"type":"object","properties":{"page":{"type":"integer"}}}}}}
+    {"name":"either","description":"Does\n\nOne of these sets of arguments is required: `kind`, `route`; `kind`, `path`.","input_schema":{"type":"object","properties":{"kind":{"anyOf":[{"const":"route"},{"const":"file"}]},"route":{"type":"string"},"path":{"type":"string"}},"required":["kind"]}}
+    {"name":"filters","description":"Does","input_schema":{"type":"object","properties":{"filter_name":{"type":"string"},"top_81bf98e4":{"type":"integer"},"top":{"$ref":"#/properties/top_81bf98e4"},"_1de36a32":{"type":"string"},"a_b_c8687a08":{"type":"string"},"a_b_26974bc5":{"type":"string"},"inner":{"type":"object","properties":{"$top":{"type":"string"}}},"same":{"$ref":"#/properties/filter_name"}},"required":["filter_name","top"],"dependentRequired":{"top_81bf98e4":["filter_name"]}}}
+    {"name":"lists","description":"Does","input_schema":{"type":"object","properties":{"xs":{"type":"array"},"m":{"type":["string","array"]},"box":{"type":"array","prefixItems":[{"type":"string"}]},"default":{"default":{"type":"array"}}}}}
+    {"name":"nullable","description":"Does","input_schema":{"type":"object","properties":{"q":{"type":"string"}}}}
+    {"name":"older","description":"Does","input_schema":{"type":"object","properties":{"n":{"type":"integer","exclusiveMinimum":0},"pair":{"type":"array","items":false,"minItems":2,"prefixItems":[{"type":"string"},{"type":"integer"}]}}}}
+    {"name":"one","description":"Does\n\nOne of these sets of arguments is required: `k`; `z`.","input_schema":{"type":"object","properties":{"k":{"type":"string"},"z":{"type":"string"}}}}
+    {"name":"plain","description":"Does","input_schema":{"type":"object","properties":{"a.b-c":{"type":"string"}}}}
+    {"name":"refers","description":"Does","input_schema":{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"definitions":{"A":{"type":"object","description":"An A","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}},"description":"An A","additionalProperties":false}}
+    made one object of the schemas at the root, for 5 tools: s:all#48ec6e47 (`allOf`), s:either#c9663e8b (`anyOf`), s:nullable#14339eb0 (`type`), s:one#18919bee (`oneOf`), s:refers#216583bd (`$ref`)
+    left out 2 tools, whose arguments are not an object: s:array#24854f7d, s:itself#1fe3f330
+    left out 1 tool, called with a text in place of arguments: s:code#8adf1122
+    renamed arguments of 1 tool (put the names back in calls): s:filters#2a5ab8b3 (`ключ`, `a[b]`, `a b`, `filter[name]`, `$top`)
+    left out 1 tool, whose argument schema is not valid: s:invalid#4dab62c5
+    rewrote keywords of older drafts of JSON Schema, for 1 tool: s:older#45559a8e
+    "##);
+    insta::assert_snapshot!(shown(ToolFormat::OpenAi), @r##"
+    {"type":"function","function":{"name":"all","description":"Does","parameters":{"type":"object","properties":{"page":{"allOf":[{"type":"integer"},{"minimum":1}]},"q":{"type":"string"}},"required":["q"],"$defs":{"paged":{"type":"object","properties":{"page":{"type":"integer"}}}}}}}
+    {"type":"function","function":{"name":"either","description":"Does\n\nOne of these sets of arguments is required: `kind`, `route`; `kind`, `path`.","parameters":{"type":"object","properties":{"kind":{"anyOf":[{"const":"route"},{"const":"file"}]},"route":{"type":"string"},"path":{"type":"string"}},"required":["kind"]}}}
+    {"type":"function","function":{"name":"filters","description":"Does","parameters":{"type":"object","properties":{"filter[name]":{"type":"string"},"$top":{"type":"integer"},"top":{"$ref":"#/properties/$top"},"ключ":{"type":"string"},"a b":{"type":"string"},"a[b]":{"type":"string"},"inner":{"type":"object","properties":{"$top":{"type":"string"}}},"same":{"$ref":"#/properties/filter%5Bname%5D"}},"required":["filter[name]","top"],"dependentRequired":{"$top":["filter[name]"]}}}}
+    {"type":"function","function":{"name":"lists","description":"Does","parameters":{"type":"object","properties":{"xs":{"type":"array","items":{}},"m":{"type":["string","array"],"items":{}},"box":{"type":"array","prefixItems":[{"type":"string"}],"items":{}},"default":{"default":{"type":"array"}}}}}}
+    {"type":"function","function":{"name":"nullable","description":"Does","parameters":{"type":"object","properties":{"q":{"type":"string"}}}}}
+    {"type":"function","function":{"name":"older","description":"Does","parameters":{"type":"object","properties":{"n":{"type":"integer","exclusiveMinimum":0},"pair":{"type":"array","items":false,"minItems":2,"prefixItems":[{"type":"string"},{"type":"integer"}]}}}}}
+    {"type":"function","function":{"name":"one","description":"Does\n\nOne of these sets of arguments is required: `k`; `z`.","parameters":{"type":"object","properties":{"k":{"type":"string"},"z":{"type":"string"}}}}}
+    {"type":"function","function":{"name":"plain","description":"Does","parameters":{"type":"object","properties":{"a.b-c":{"type":"string"}}}}}
+    {"type":"function","function":{"name":"refers","description":"Does","parameters":{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"definitions":{"A":{"type":"object","description":"An A","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}},"description":"An A","additionalProperties":false}}}
+    made one object of the schemas at the root, for 5 tools: s:all#48ec6e47 (`allOf`), s:either#c9663e8b (`anyOf`), s:nullable#14339eb0 (`type`), s:one#18919bee (`oneOf`), s:refers#216583bd (`$ref`)
+    left out 2 tools, whose arguments are not an object: s:array#24854f7d, s:itself#1fe3f330
+    left out 1 tool, called with a text in place of arguments: s:code#8adf1122
+    left out 1 tool, whose argument schema is not valid: s:invalid#4dab62c5
+    added `items` to arrays without them, for 1 tool: s:lists#2e3cd5ba
+    rewrote keywords of older drafts of JSON Schema, for 1 tool: s:older#45559a8e
+    "##);
+    insta::assert_snapshot!(shown(ToolFormat::Gemini), @r##"
+    {"name":"all","description":"Does","parametersJsonSchema":{"type":"object","properties":{"page":{"allOf":[{"type":"integer"},{"minimum":1}]},"q":{"type":"string"}},"required":["q"],"$defs":{"paged":{"type":"object","properties":{"page":{"type":"integer"}}}}}}
+    {"name":"either","description":"Does\n\nOne of these sets of arguments is required: `kind`, `route`; `kind`, `path`.","parametersJsonSchema":{"type":"object","properties":{"kind":{"anyOf":[{"const":"route"},{"const":"file"}]},"route":{"type":"string"},"path":{"type":"string"}},"required":["kind"]}}
+    {"name":"filters","description":"Does","parametersJsonSchema":{"type":"object","properties":{"filter[name]":{"type":"string"},"$top":{"type":"integer"},"top":{"$ref":"#/properties/$top"},"ключ":{"type":"string"},"a b":{"type":"string"},"a[b]":{"type":"string"},"inner":{"type":"object","properties":{"$top":{"type":"string"}}},"same":{"$ref":"#/properties/filter%5Bname%5D"}},"required":["filter[name]","top"],"dependentRequired":{"$top":["filter[name]"]}}}
+    {"name":"lists","description":"Does","parametersJsonSchema":{"type":"object","properties":{"xs":{"type":"array","items":{}},"m":{"type":["string","array"],"items":{}},"box":{"type":"array","prefixItems":[{"type":"string"}],"items":{}},"default":{"default":{"type":"array"}}}}}
+    {"name":"nullable","description":"Does","parametersJsonSchema":{"type":"object","properties":{"q":{"type":"string"}}}}
+    {"name":"older","description":"Does","parametersJsonSchema":{"type":"object","properties":{"n":{"type":"integer","exclusiveMinimum":0},"pair":{"type":"array","items":false,"minItems":2,"prefixItems":[{"type":"string"},{"type":"integer"}]}}}}
+    {"name":"one","description":"Does\n\nOne of these sets of arguments is required: `k`; `z`.","parametersJsonSchema":{"type":"object","properties":{"k":{"type":"string"},"z":{"type":"string"}}}}
+    {"name":"plain","description":"Does","parametersJsonSchema":{"type":"object","properties":{"a.b-c":{"type":"string"}}}}
+    {"name":"refers","description":"Does","parametersJsonSchema":{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"definitions":{"A":{"type":"object","description":"An A","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}},"description":"An A","additionalProperties":false}}
+    made one object of the schemas at the root, for 5 tools: s:all#48ec6e47 (`allOf`), s:either#c9663e8b (`anyOf`), s:nullable#14339eb0 (`type`), s:one#18919bee (`oneOf`), s:refers#216583bd (`$ref`)
+    left out 2 tools, whose arguments are not an object: s:array#24854f7d, s:itself#1fe3f330
+    left out 1 tool, called with a text in place of arguments: s:code#8adf1122
+    left out 1 tool, whose argument schema is not valid: s:invalid#4dab62c5
+    added `items` to arrays without them, for 1 tool: s:lists#2e3cd5ba
+    rewrote keywords of older drafts of JSON Schema, for 1 tool: s:older#45559a8e
+    "##);
+    // What a model says is what the tool knows.
+    let names = CallNames::new(catalog.items(), ToolFormat::Anthropic);
+    let id = names.id("filters").unwrap();
+    insta::assert_snapshot!(json!(names.arguments(id)), @r#"{"_1de36a32":"ключ","a_b_26974bc5":"a[b]","a_b_c8687a08":"a b","filter_name":"filter[name]","top_81bf98e4":"$top"}"#);
+    let mut call = json!({"filter_name": "x", "inner": {"$top": "1"}, "top": 3});
+    names.restore(id, call.as_object_mut().unwrap());
+    assert_eq!(call, json!({"filter[name]": "x", "inner": {"$top": "1"}, "top": 3}));
+    assert_eq!(CallNames::new(catalog.items(), ToolFormat::OpenAi).arguments(id), None);
+}
+
+#[test]
+fn the_limits_of_a_request_are_said() {
+    let tool =
+        |number: usize| json!({"name": format!("t{number}"), "server": "s", "description": "d".repeat(1000 + number)});
+    let catalog = Catalog::from_values(&(0..130).map(tool).collect::<Vec<_>>(), None).unwrap();
+    let notes = |format: ToolFormat| {
+        format.write_noted(catalog.items(), &CallNames::new(catalog.items(), format)).unwrap().notes.join("\n")
+    };
+    insta::assert_snapshot!(notes(ToolFormat::OpenAiResponses), @r"
+    105 descriptions over 1,024 characters, which OpenAI takes, but not each server with its interface: s:t100#8b2bf762, s:t101#eeed3fa2, s:t102#75e9170c, s:t103#c0ab00a3, s:t104#3f41c021 and 100 more
+    130 tools, but a request to OpenAI takes at most 128
+    ");
+    assert_eq!([notes(ToolFormat::Anthropic), notes(ToolFormat::Gemini), notes(ToolFormat::Mcp)].concat(), "");
+}
+
+#[test]
+fn what_a_form_has_a_key_for_is_kept_and_the_rest_is_said() {
+    let tools = [
+        json!({"name": "w", "description": "d", "input_schema": {"type": "object", "properties": {"$l": {}}}, "cache_control": {"type": "ephemeral"}, "input_examples": [{"$l": "x"}], "defer_loading": true}),
+        json!({"name": "v", "description": "d", "input_schema": schema(), "defer_loading": true}),
+    ];
+    let catalog = Catalog::from_values(&tools, None).unwrap();
+    let written = |format: ToolFormat| format.write(catalog.items(), &CallNames::new(catalog.items(), format)).unwrap();
+    insta::assert_snapshot!(written(ToolFormat::Anthropic), @r#"[{"name":"v","description":"d","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"w","description":"d","input_schema":{"type":"object","properties":{"l":{}}},"cache_control":{"type":"ephemeral"},"input_examples":[{"l":"x"}]}]"#);
+    let lost = |format: ToolFormat| json!(format.has_no_place_for(catalog.items())).to_string();
+    let lost = [ToolFormat::Anthropic, ToolFormat::OpenAi, ToolFormat::Mcp, ToolFormat::Native].map(lost);
+    insta::assert_snapshot!(lost.join("\n"), @r#"
+    {"defer_loading":2}
+    {"cache_control":1,"defer_loading":2,"input_examples":1}
+    {"cache_control":1,"defer_loading":2,"input_examples":1}
+    {}
+    "#);
+    let marked = |number: usize| json!({"name": format!("t{number}"), "input_schema": schema(), "cache_control": {"type": "ephemeral"}});
+    let many = Catalog::from_values(&(0..6).map(marked).collect::<Vec<_>>(), None).unwrap();
+    let list = ToolFormat::Anthropic.write(many.items(), &CallNames::new(many.items(), ToolFormat::Anthropic)).unwrap();
+    let marks: Vec<bool> = list.as_array().unwrap().iter().map(|tool| tool.get("cache_control").is_some()).collect();
+    assert_eq!(marks, [false, false, true, true, true, true]);
+}
+
+#[test]
+fn what_mcp_has_a_key_for_is_written() {
+    let inspected = json!({"server": {"name": "Desk"},
+        "tools": [{"key": "tool:greet@", "name": "greet", "description": "Hi", "input_schema": {"type": "object"}, "title": "Greeter", "annotations": {"read_only_hint": true, "idempotent_hint": true}, "meta": {"owner": "desk"}}],
+        "resources": [{"key": "data://c", "uri": "data://c", "name": "cfg", "title": "Settings", "mime_type": "application/json"}],
+        "templates": [{"key": "u://{id}", "uri_template": "u://{id}", "name": "prof", "description": "P"}],
+        "prompts": [{"key": "p", "name": "p", "title": "Asks"}]});
+    let loaded = load_text("a.json", &inspected.to_string(), Strictness::Strict).unwrap();
+    insta::assert_snapshot!(mcp_listing(&loaded.catalog), @r#"{"tools":[{"name":"greet","description":"Hi","inputSchema":{"type":"object"},"title":"Greeter","annotations":{"idempotentHint":true,"readOnlyHint":true},"_meta":{"owner":"desk"},"server":"Desk"}],"resources":[{"uri":"data://c","name":"cfg","title":"Settings","mimeType":"application/json","server":"Desk"}],"resourceTemplates":[{"uriTemplate":"u://{id}","name":"prof","description":"P","server":"Desk"}],"prompts":[{"name":"p","title":"Asks","server":"Desk"}]}"#);
+}
+
+#[test]
+fn a_schema_leaves_gemini_in_the_words_of_json_schema() {
+    let tools = json!({"tools": [{"functionDeclarations": [{"name": "set_light", "description": "Set", "parameters": {"type": "OBJECT", "properties": {
+        "temperature": {"type": "STRING", "enum": ["daylight", "cool"], "format": "enum"},
+        "colours": {"type": "ARRAY", "minItems": "1", "maxItems": "8", "items": {"type": "STRING", "maxLength": "20", "format": "date-time"}},
+        "scene": {"type": "OBJECT", "propertyOrdering": ["b", "a"], "properties": {"a": {"type": "STRING"}, "b": {"type": "STRING"}}},
+    }, "required": ["temperature"]}, "response": {"type": "OBJECT", "properties": {"ok": {"type": "BOOLEAN"}}}}]}]});
+    let loaded = load_text("a.json", &tools.to_string(), Strictness::Strict).unwrap();
+    let light = &loaded.catalog.items()[0];
+    insta::assert_snapshot!(format!("{}\n{}\n{:?}", light.args_schema.as_deref().unwrap(), light.output_schema.as_deref().unwrap(), light.metadata), @r#"
+    {"type":"object","properties":{"temperature":{"type":"string","enum":["daylight","cool"]},"colours":{"type":"array","minItems":1,"maxItems":8,"items":{"type":"string","maxLength":20,"format":"date-time"}},"scene":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}},"required":["temperature"]}
+    {"type":"object","properties":{"ok":{"type":"boolean"}}}
+    {}
+    "#);
+}
+
+#[test]
+fn functions_of_a_namespace_are_tools_of_a_server() {
+    let request = json!({"model": "m", "input": "x", "tools": [{"type": "namespace", "name": "crm", "description": "Customers and orders", "tools": [
+        {"type": "function", "name": "get_customer", "description": "Gets", "parameters": schema(), "defer_loading": true},
+        {"type": "function", "name": "list_orders", "description": "Lists"},
+        {"type": "function", "name": 3},
+    ]}]});
+    let mut good = request.clone();
+    good.pointer_mut("/tools/0/tools").unwrap().as_array_mut().unwrap().pop();
+    insta::assert_snapshot!(shown(&good), @r#"
+    openai-responses (2)
+      crm:get_customer#fc2efc2b | Gets |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"defer_loading":true}
+      crm:list_orders#1df5fb60 | Lists |
+    "#);
+    let loaded = load_text("a.json", &good.to_string(), Strictness::Strict).unwrap();
+    assert_eq!(loaded.catalog.items()[0].server_description.as_deref(), Some("Customers and orders"));
+    let error = load_text("a.json", &request.to_string(), Strictness::Strict).unwrap_err().to_string();
+    insta::assert_snapshot!(error.split_once("a.json: ").unwrap().1, @"tools[0].tools[2]: `name` must be a string, not a number; correct it, or leave it out with --lenient");
+}
+
+#[test]
+fn a_request_holds_what_its_operation_takes() {
+    let item = json!({"type": "object", "required": ["id", "sku"], "properties": {"id": {"type": "string", "readOnly": true}, "sku": {"type": "string"}}});
+    let document = json!({
+        "openapi": "3.0.3", "info": {"title": "Shop"},
+        "servers": [{"url": "https://{region}.shop.example/{basePath}", "variables": {"region": {"default": "eu", "enum": ["eu", "us"]}, "basePath": {"default": "v2"}}}, {"url": "https://{none}.example"}],
+        "paths": {
+            "/orders/{a}/{b}": {"post": {"operationId": "place", "parameters": [{"name": "b", "in": "path", "required": true, "schema": {"type": "integer"}}, {"name": "a", "in": "query", "schema": {}}], "requestBody": {"required": true, "content": {
+                "application/json": {"schema": {"type": "object", "required": ["id", "items"], "properties": {"id": {"type": "string", "readOnly": true}, "items": {"type": "array", "items": item}}}},
+                "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+            }}}},
+            "/orders/{id}": {"put": {"operationId": "change", "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}], "requestBody": {"content": {
+                "application/json": {"schema": item},
+            }}}},
+        },
+    });
+    insta::assert_snapshot!(shown(&document), @r#"
+    openapi (2)
+      shop:change#7f98669e |  |
+        {"type":"object","properties":{"id":{"type":"string"},"sku":{"type":"string"}},"required":["id"]}
+        metadata {"arguments":{"id":"path"},"method":"put","path":"/orders/{id}","servers":["https://eu.shop.example/v2","https://{none}.example"]}
+      shop:place#80873597 |  |
+        {"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"},"query_a":{},"items":{"type":"array","items":{"type":"object","required":["sku"],"properties":{"sku":{"type":"string"}}}}},"required":["a","b","items"]}
+        metadata {"arguments":{"a":"path","b":"path","query_a":{"in":"query","name":"a"}},"method":"post","other_content_types":["application/x-www-form-urlencoded"],"path":"/orders/{a}/{b}","servers":["https://eu.shop.example/v2","https://{none}.example"]}
+    "#);
 }
 
 /// Operations whose references are woven in a way that is hard to follow.
@@ -682,7 +938,10 @@ proptest! {
                 };
                 // A card has no schemas.
                 let expected = original.args_schema.as_deref().filter(|_| format != ToolFormat::WeaverSpec);
-                prop_assert_eq!(unsaid(item.args_schema.as_deref()), unsaid(expected), "{}", text);
+                let mut written = item.args_schema.as_deref().cloned();
+                let properties = written.as_mut().and_then(|schema| schema.get_mut("properties")?.as_object_mut());
+                properties.into_iter().for_each(|properties| names.restore(id, properties));
+                prop_assert_eq!(unsaid(written.as_ref()), unsaid(expected), "{}", text);
                 if format == ToolFormat::WeaverSpec {
                     prop_assert_eq!((&item.id, &item.name, &item.server), (&original.id, &original.name, &original.server));
                 }
@@ -692,6 +951,26 @@ proptest! {
         let again = load_text("a.json", &listing, Strictness::Strict).unwrap().catalog;
         prop_assert_eq!(again.items().iter().map(|item| &item.name).collect::<Vec<_>>(), catalog.items().iter().map(|item| &item.name).collect::<Vec<_>>());
         prop_assert_eq!(mcp_listing(&again).to_string(), listing);
+    }
+
+    #[test]
+    fn what_is_written_is_what_providers_take(schema in any_json(), others in any_json()) {
+        let schemas = [schema.clone(), json!({"anyOf": [schema, others]}), json!({"allOf": [schema, {"properties": {"type": others}}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": schema, "b": others}})];
+        let tools: Vec<Value> = schemas.iter().filter(|schema| schema.is_object()).enumerate()
+            .map(|(number, schema)| json!({"name": format!("t{number}"), "inputSchema": schema})).collect();
+        let catalog = Catalog::from_values(&tools, None).unwrap();
+        for format in [ToolFormat::OpenAi, ToolFormat::Anthropic, ToolFormat::Gemini] {
+            let list = format.write(catalog.items(), &CallNames::new(catalog.items(), format)).unwrap();
+            let again = load_text("a.json", &list.to_string(), Strictness::Strict);
+            let Ok(again) = again else { prop_assert!(list == json!([]), "{list}"); continue };
+            for item in again.catalog.items() {
+                // What is written is taken as it is.
+                let names = CallNames::new(again.catalog.items(), format);
+                let Written { document, notes } = format.write_noted([item], &names).unwrap();
+                prop_assert!(notes.is_empty() && document != json!([]), "{notes:?} {list}");
+            }
+        }
     }
 
     #[test]

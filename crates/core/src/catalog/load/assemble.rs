@@ -121,7 +121,8 @@ pub(super) fn assemble(drafts: Vec<(Draft, Place)>, sieve: &mut Sieve) -> Result
             None => id,
             Some(first) if draft.id.is_some() || PrimitiveKind::of(draft.item.kind) == PrimitiveKind::Tool => {
                 let first = places[first].to_string();
-                sieve.refuse(CatalogError::Collision { id, first, second: place.to_string() })?;
+                let can_be_left_out = place.file.is_some();
+                sieve.refuse(CatalogError::Collision { id, first, second: place.to_string(), can_be_left_out })?;
                 continue;
             }
             Some(first) => {

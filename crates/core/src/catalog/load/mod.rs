@@ -101,7 +101,7 @@ impl From<CatalogError> for LeftOut {
                 Self { place: format!("{}: {place}", path.display()), reason: fault.to_string() }
             }
             CatalogError::Definition { place, fault } => Self { place, reason: fault.to_string() },
-            CatalogError::Collision { id, first, second } => {
+            CatalogError::Collision { id, first, second, .. } => {
                 Self { place: second, reason: format!("its id `{id}` is already that of {first}") }
             }
             other => Self { place: String::new(), reason: other.to_string() },
@@ -838,7 +838,7 @@ items:
         a.json: tools[0] `x`: `tags` must be an array of strings, not a number; correct it, or leave it out with --lenient
         a.json: prompts[0] `p`: `arguments`: `name` is missing or empty; correct it, or leave it out with --lenient
         a.json: resources[0] `r`: `uri` is missing or empty; correct it, or leave it out with --lenient
-        duplicate id `mcp:x#a32362d4`: a.json: tools[0] `x` and a.json: tools[1] `x`; remove one, or give its server another name
+        duplicate id `mcp:x#a32362d4`: a.json: tools[0] `x` and a.json: tools[1] `x`; remove one, or give its server another name, or leave the second out with --lenient
         a.json: tools[0]: unexpected end of hex escape; correct it, or leave it out with --lenient
         a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
         a.json: tools[0] `d`: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
@@ -866,7 +866,7 @@ items:
         a.json: items[0] `x`: `prompt::a:x@1` is not the id of a tool; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `namespace` is `b`, but its id has `a`; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `a:x@1~2` is not the id of a tool; correct it, or leave it out with --lenient
-        duplicate id `a:x@1`: a.json: items[0] `x` and a.json: items[1] `x`; remove one, or give its server another name
+        duplicate id `a:x@1`: a.json: items[0] `x` and a.json: items[1] `x`; remove one, or give its server another name, or leave the second out with --lenient
         "#);
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use self::references::{Expansion, References};
-use super::schema::{each_schema, nullable_types};
+use super::schema::{each_schema, exclusive_bounds, nullable_types};
 use super::{Part, blurb};
 use crate::catalog::load::{Draft, MAX_NESTING, settle_safety, shortened, too_deep};
 use crate::catalog::{Fault, Safety, SelectableItem, nesting_depth};
@@ -41,6 +41,10 @@ const PLACES: [&str; 5] = ["path", "query", "header", "cookie", "querystring"];
 
 /// The argument that is a whole request body.
 const BODY: &str = "body";
+
+/// Addresses of servers with more bytes, and more variables of one, are not read.
+const LONGEST_ADDRESS: usize = 2000;
+const MOST_VARIABLES: usize = 16;
 
 pub(in crate::catalog) fn is_document(members: &Map<String, Value>) -> bool {
     let version = members.get("openapi").or_else(|| members.get("swagger"));
@@ -103,7 +107,26 @@ struct Server {
 fn urls(servers: Option<&Value>) -> Vec<String> {
     const MOST: usize = 4;
     let servers = servers.and_then(Value::as_array).into_iter().flatten();
-    servers.filter_map(|server| blurb(server.get("url")?.as_str()?)).take(MOST).collect()
+    servers.filter_map(|server| blurb(&address(server)?)).take(MOST).collect()
+}
+
+/// The address of a server, with the defaults of its variables.
+fn address(server: &Value) -> Option<String> {
+    let mut url = server.get("url")?.as_str().filter(|url| url.len() <= LONGEST_ADDRESS)?.to_owned();
+    for (name, variable) in
+        server.get("variables").and_then(Value::as_object).into_iter().flatten().take(MOST_VARIABLES)
+    {
+        let default = variable.get("default").and_then(Value::as_str).filter(|text| text.len() <= LONGEST_ADDRESS);
+        if let Some(default) = default {
+            url = url.replacen(&format!("{{{name}}}"), default, 1);
+        }
+    }
+    Some(url)
+}
+
+/// The names between braces in a path.
+fn places(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)).filter(|name| !name.is_empty())
 }
 
 /// `get_pets_id` for `GET /pets/{id}`, with a number behind where that is taken.
@@ -195,6 +218,14 @@ impl<'d> Operation<'_, 'd> {
                 }
             }
         }
+        // A place in the path has a value, whether or not a parameter says so.
+        for name in places(self.path) {
+            if !known.insert((name, PLACES[0])) {
+                continue;
+            }
+            expansion.references().pay(name.len() + 64)?;
+            arguments.add(name, PLACES[0], json!({"type": "string"}), true);
+        }
         // Of two with one name, that of the path keeps it.
         parameters.sort_by_key(|(_, place, _)| *place != PLACES[0]);
         for (name, place, parameter) in parameters {
@@ -209,6 +240,10 @@ impl<'d> Operation<'_, 'd> {
                 let schema = expansion.schema(schema)?;
                 arguments.add_body(schema, required, body.get("description").and_then(Value::as_str));
                 arguments.media = (media != "application/json").then(|| media.to_owned());
+                let others =
+                    body.get("content").and_then(Value::as_object).into_iter().flatten().map(|(media, _)| media);
+                arguments.other_media = others.filter(|other| *other != media).map(|other| shortened(other)).collect();
+                expansion.references().pay(arguments.other_media.iter().map(|media| media.len() + 16).sum())?;
             }
         }
         let definitions = expansion.definitions()?;
@@ -217,6 +252,9 @@ impl<'d> Operation<'_, 'd> {
             about.insert("arguments".to_owned(), Value::Object(arguments.places));
         }
         about.extend(arguments.media.map(|media| ("content_type".to_owned(), media.into())));
+        if !arguments.other_media.is_empty() {
+            about.insert("other_content_types".to_owned(), json!(arguments.other_media));
+        }
         if arguments.properties.is_empty() && arguments.whole.is_none() {
             return Ok((None, about));
         }
@@ -254,6 +292,8 @@ struct Arguments {
     whole: Option<Value>,
     /// The type of the body, when it is not JSON.
     media: Option<String>,
+    /// The types that the body may have instead, whose schemas may differ.
+    other_media: Vec<String>,
 }
 
 impl Arguments {
@@ -280,6 +320,8 @@ impl Arguments {
     fn add_body(&mut self, schema: Value, required: bool, description: Option<&str>) {
         let mut schema = schema;
         flatten(&mut schema);
+        // Such a member often repeats what stands in the path.
+        schema.as_object_mut().into_iter().for_each(without_read_only);
         let plain = |members: &Map<String, Value>| {
             const KNOWN: [&str; 10] = [
                 "type",
@@ -409,17 +451,27 @@ fn body_schema(body: &Map<String, Value>) -> Option<(&str, &Value)> {
 fn plain(schema: &mut Map<String, Value>) {
     schema.retain(|key, _| !["xml", "externalDocs", "discriminator"].contains(&key.as_str()) && !key.starts_with("x-"));
     nullable_types(schema);
-    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        match (schema.get(exclusive), schema.get(bound).cloned()) {
-            (Some(Value::Bool(true)), Some(value)) => {
-                schema.shift_remove(bound);
-                schema.insert(exclusive.to_owned(), value);
-            }
-            (Some(Value::Bool(_)), _) => drop(schema.shift_remove(exclusive)),
-            _ => {}
-        }
-    }
+    exclusive_bounds(schema);
+    without_read_only(schema);
     if let Some(example) = schema.shift_remove("example") {
         schema.entry("examples").or_insert_with(|| json!([example]));
+    }
+}
+
+/// Takes out the members that only answers have: a request must not hold them, even where they are required.
+fn without_read_only(schema: &mut Map<String, Value>) {
+    let is_read_only = |property: &Value| property.get("readOnly") == Some(&Value::Bool(true));
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    let names: BTreeSet<String> =
+        properties.iter().filter(|(_, property)| is_read_only(property)).map(|(name, _)| name.clone()).collect();
+    if names.is_empty() {
+        return;
+    }
+    properties.retain(|name, _| !names.contains(name));
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(|name| names.contains(name)));
+        if required.is_empty() {
+            schema.shift_remove("required");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use super::super::schema::{Role, role};
+use super::super::schema::{Role, pointer, role};
 use crate::catalog::Fault;
 
 /// What the schema of one operation may cost, in about the bytes of its JSON.
@@ -64,23 +64,7 @@ impl<'d> References<'d> {
 
     /// What a reference leads to within the document.
     fn target(&self, reference: &str) -> Option<&'d Value> {
-        let pointer = reference.strip_prefix('#')?;
-        if !pointer.contains('%') {
-            return self.document.pointer(pointer);
-        }
-        let mut bytes = Vec::with_capacity(pointer.len());
-        let mut rest = pointer.bytes();
-        while let Some(byte) = rest.next() {
-            let decoded = match byte {
-                b'%' => {
-                    let mut digit = || char::from(rest.next()?).to_digit(16);
-                    u8::try_from(digit()? * 16 + digit()?).ok()?
-                }
-                byte => byte,
-            };
-            bytes.push(decoded);
-        }
-        self.document.pointer(&String::from_utf8(bytes).ok()?)
+        self.document.pointer(&pointer(reference)?)
     }
 }
 
