@@ -319,7 +319,7 @@ fn what_cannot_be_asked_is_refused_before_anything_is_measured() {
     for (more, expected) in [
         (&["--format", "csv"][..], "--choose and --replay have no place in a CSV table"),
         (&["--choose", "first=sh other.sh"], "--choose names `first` twice; give each program a name of its own"),
-        (&["--choose-env", "NO_SUCH_KEY"], "--choose-env NO_SUCH_KEY: there is no such variable here"),
+        (&["--choose-env", "NO_SUCH_KEY"], "--choose-env NO_SUCH_KEY: this environment variable is not set"),
         (&["--cards", "0"], "it is not a number from 1 to 100"),
         (&["--choose-as", "pizza"], "use one of openai, openai-responses, anthropic, gemini, mcp"),
         (&["--choose-as", "weaver-spec"], "use one of openai, openai-responses, anthropic, gemini, mcp"),

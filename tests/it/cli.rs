@@ -97,7 +97,7 @@ fn an_installation_is_checked() {
     routing            ok       the right one of 235 tools comes first
     prompts            ok       157 events in 5,488 of 6,000 tokens
     firewall           ok       283 tokens for 25,501, and every byte is kept
-    sessions           ok       61,354 bytes written, read and written alike
+    sessions           ok       61,372 bytes written, read and written alike
     SQLite stores      ok       what is stored is there when the file is opened again
     gateway            ok       a handshake, a search, a call, and its result in the store
     sentence encoder   ok

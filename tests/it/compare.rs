@@ -326,7 +326,7 @@ fn queries_are_the_same_by_what_they_ask() {
     files.write("queries.jsonl", queries(&|number| (format!("q{number}"), format!("a door {number}"), "send_mail")));
     let own = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--run", "x=now.tsv"];
     let reworded = files.run(&[&own[..], &["--baseline", "without.json", "--changed-inputs"]].concat());
-    let message = "the baseline `x` holds no digests of its queries, so nothing says which of them are still the same";
+    let message = "the baseline `x` has no digests of its queries, so it is unknown which of them are still the same";
     assert!(reworded.code == 2 && reworded.stderr.contains(message), "{}", reworded.shown());
     // A file without digests still holds the tools that its queries need.
     files.write("queries.jsonl", queries(&|number| (format!("q{number}"), text(number), "lock_door")));
@@ -470,7 +470,7 @@ fn a_context_configuration_that_loses_what_is_required_has_regressed() {
     let files = context_checkout(1);
     let one = compare(&files, &["a.toml", "b.toml"]);
     assert!(one.code == 0 && one.stdout.contains("kept, A -> B: inconclusive over 1 scenarios"), "{}", one.shown());
-    assert!(one.stdout.contains(" scenarios more\n"), "{}", one.stdout);
+    assert!(one.stdout.contains(" more scenarios\n"), "{}", one.stdout);
 
     files.write("b.toml", "[budgets]\nanswer = 0\n");
     let same = compare(&files, &["default", "a.toml"]);

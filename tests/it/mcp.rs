@@ -59,7 +59,7 @@ fn what_a_server_lists_is_saved_and_served() {
     }
 
     exit 2
-    error: notes.json exists; name another file, or overwrite it with --force
+    error: notes.json already exists; name another file, or overwrite it with --force
 
     exit 0
     2 tools, 0 resources, 0 prompts; 0 definitions left out
@@ -203,7 +203,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
           LOG: debug
 
     exit 2
-    error: gateway.yaml exists; name another file, or overwrite it with --force
+    error: gateway.yaml already exists; name another file, or overwrite it with --force
 
     exit 2
     error: broken.json: expected `:` at line 3 column 22
@@ -719,7 +719,7 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
 
     // Another process is not told.
     let other = files.run(&["mcp", "reload", "--pid", &std::process::id().to_string()]);
-    assert!(other.code == 2 && other.stderr.contains("no gateway"), "{}", other.shown());
+    assert!(other.code == 2 && other.stderr.contains("not a gateway"), "{}", other.shown());
 
     let kill = |pid: &str, signal: &str| {
         let mut kill = std::process::Command::new("kill");
@@ -999,7 +999,7 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
       caused by: answers: tool.json: tools["cost"]: the catalog has no tool with that id or name
     exit 2
     error: the gateway did not start
-      caused by: answers: resource.json: resources["shop://day"]: the catalog has no resource of that URI
+      caused by: answers: resource.json: resources["shop://day"]: the catalog has no resource with that URI
     exit 2
     error: the gateway did not start
       caused by: answers: kind.json: prompts["price"]: the catalog has a tool with that name; move it to `tools`

@@ -117,7 +117,7 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
         let run = files.run(&["bench", "run", "--root", "gate"]);
         assert_eq!(run.code, 1, "{}", run.shown());
         assert!(
-            run.stdout.contains("results.json was not written, so the next run is judged alike"),
+            run.stdout.contains("results.json was not written, so the next run is judged against the same record"),
             "{}",
             run.shown()
         );
@@ -237,7 +237,7 @@ fn what_is_no_workspace_or_means_nothing_in_one_is_refused() {
     let table = [
         (
             &["bench", "init", "gate", "--catalog", "tools.json"][..],
-            "gate/gate.toml: it exists, and nothing is overwritten",
+            "gate/gate.toml: it already exists, and nothing is overwritten",
         ),
         (&["bench", "init", "new"], "new/catalog.json: there is no such catalog; name one with --catalog"),
         (&["bench", "init", "new", "--catalog", "tools.json", "--queries", "none.jsonl"], "none.jsonl"),

@@ -539,7 +539,6 @@ fn bad_events_are_refused_by_place() {
         ("truncated document", refused("{\"goal\": \"g\", \"calls\": [{\"seq\": 1,")),
         ("result that is none", refused(result("\"done\""))),
         ("deep", refused(format!(r#"{{"events": {}{}}}"#, "[".repeat(5000), "]".repeat(5000)))),
-        ("orphaned result", refused(r#"[{"role": "tool", "tool_call_id": "c", "content": "x"}]"#)),
         ("unknown items", refused(r#"[{"type": "robot", "text": "x"}]"#)),
         ("unknown parts", refused(r#"[{"role": "user", "parts": [{"robot": "x"}]}]"#)),
     ];
@@ -592,10 +591,6 @@ fn bad_events_are_refused_by_place() {
     deep: exit 2
     error: events
       caused by: neither JSON nor JSON lines: recursion limit exceeded at line 1 column 138
-
-    orphaned result: exit 2
-    error: events
-      caused by: messages[0]: the result is for the call `c`, but no call before it has this id
 
     unknown items: exit 2
     error: events

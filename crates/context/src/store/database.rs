@@ -150,12 +150,12 @@ impl Problem {
             Self::Other(reason) => reason,
             Self::Sql(error) => {
                 let hint = match error.sqlite_error_code() {
-                    Some(ErrorCode::NotADatabase) => "; name a new file, or one that this program made",
+                    Some(ErrorCode::NotADatabase) => "; name a new file, or one made by this program",
                     Some(ErrorCode::DatabaseCorrupt) => {
                         "; restore the file from a copy, or try `sqlite3 FILE .recover`"
                     }
                     Some(ErrorCode::ReadOnly) => "; the file and its folder must be writable",
-                    Some(ErrorCode::CannotOpen) => "; its folder must be there and writable",
+                    Some(ErrorCode::CannotOpen) => "; its folder must exist and be writable",
                     Some(ErrorCode::DiskFull) => "; nothing was stored: make room and try again",
                     Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "; another process keeps it busy",
                     Some(ErrorCode::TooBig) => "; SQLite holds values up to 1 GB",

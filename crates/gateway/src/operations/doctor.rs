@@ -863,7 +863,7 @@ mod tests {
         insta::assert_snapshot!(shown, @r"
         Error artifacts.path: KEPT/kept is not a folder
         Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to accept every definition as it is now
-        Error state: KEPT/state.db: file is not a database; name a new file, or one that this program made
+        Error state: KEPT/state.db: file is not a database; name a new file, or one made by this program
         Warning artifacts.path: other users can read KEPT/kept
         Warning pins.file: other users can read KEPT/pins.json
         Warning state: other users can read KEPT/state.db

@@ -319,6 +319,6 @@ mod tests {
         let outcomes = read(Path::new("a.eval"), &bytes, Part::default()).unwrap();
         assert_eq!(shown(&outcomes), "match: tools[1=Score(1.0) 2=Score(0.0)]");
         let torn = read(Path::new("a.eval"), &bytes[..bytes.len() / 2], Part::default()).unwrap_err().to_string();
-        assert!(torn.contains("no whole archive"), "{torn}");
+        assert!(torn.contains("not a complete archive"), "{torn}");
     }
 }

@@ -508,7 +508,7 @@ mod tests {
                 // Seen before the next query is sent, or as the answer to another one after that.
                 "answer",
             ),
-            ("torn", "printf '{'; exit", "the answer is torn"),
+            ("torn", "printf '{'; exit", "the answer is cut off"),
             ("dies", "echo 'out of memory' >&2; exit 3", "it ended without answering"),
             ("an error", r#"echo '{"error":"no index"}'"#, "it says \"no index\""),
             (
