@@ -123,7 +123,7 @@ impl Value<'_> {
         }
     }
 
-    /// As [`Self::write_minified`]; `None` when that takes more than `limit` bytes.
+    /// The value as JSON without blanks; `None` when that takes more than `limit` bytes.
     #[must_use]
     pub fn minified(self, limit: usize) -> Option<String> {
         let mut out = Bounded { text: String::new(), limit };
