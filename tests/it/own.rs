@@ -239,7 +239,7 @@ fn what_is_no_workspace_or_means_nothing_in_one_is_refused() {
             &["bench", "init", "gate", "--catalog", "tools.json"][..],
             "gate/gate.toml: it already exists, and nothing is overwritten",
         ),
-        (&["bench", "init", "new"], "new/catalog.json: there is no such catalog; name one with --catalog"),
+        (&["bench", "init", "new"], "new/catalog.json: no such catalog; name one with --catalog"),
         (&["bench", "init", "new", "--catalog", "tools.json", "--queries", "none.jsonl"], "none.jsonl"),
         (&["bench", "run"], "neither gate.toml nor scenarios/engines.toml is here or above"),
         (&["bench", "run", "--root", "new"], "new: neither gate.toml nor scenarios/engines.toml is in it"),
