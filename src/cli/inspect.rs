@@ -13,8 +13,9 @@ use super::{Outcome, counted, note, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
+use contextweaver_context::store::database::Database;
 use contextweaver_context::store::{
-    ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, SqliteStore, Verification, redact, verify_session,
+    ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, Verification, redact, verify_session,
 };
 use contextweaver_context::{ContextConfig, ContextPack};
 use contextweaver_core::files::replace_file;
@@ -160,7 +161,7 @@ struct Verified {
 /// Checks the session file, or what an SQLite store holds, and then compiles it for every phase.
 fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Outcome> {
     let path = &args.source.session;
-    let (mut found, session) = match SqliteStore::is_database(path) {
+    let (mut found, session) = match Database::is_at(path) {
         true => of_store(path),
         false => verify_session(&std::fs::read(path).with_context(|| path.display().to_string())?),
     };

@@ -11,7 +11,7 @@ use reqwest::{Client, Url, redirect};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
-use contextweaver_context::store::SqliteStore;
+use contextweaver_context::store::database::Database;
 
 /// Sends JSON to an address and reads what comes back.
 struct Poster {
@@ -93,7 +93,7 @@ pub(super) fn memory(argument: &str) -> Result<Box<dyn MemorySource>> {
 
 /// The memory in a file of this machine.
 pub(super) fn local_memory(path: &Path) -> Result<Box<dyn MemorySource>> {
-    Ok(match SqliteStore::is_database(path) {
+    Ok(match Database::is_at(path) {
         true => Box::new(SqliteMemories::open(path)?),
         false => Box::new(LocalMemories::load(path)?),
     })

@@ -8,7 +8,8 @@ use clap::Args;
 use super::outside;
 use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall};
-use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, SqliteStore, StoreError, Stores};
+use contextweaver_context::store::database::Database;
+use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ContextConfigError, ContextPack, Firewall, Memory, Request, compile};
 
@@ -28,7 +29,7 @@ impl SessionSource {
 
 /// The session in a session file or in an SQLite store.
 pub(super) fn load(path: &Path) -> Result<Session> {
-    match SqliteStore::is_database(path) {
+    match Database::is_at(path) {
         true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
         false => Session::load(path).map_err(|error| match error {
             SessionError::Foreign { .. } => anyhow!(

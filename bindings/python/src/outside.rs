@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
-use contextweaver_context::store::SqliteStore;
+use contextweaver_context::store::database::Database;
 
 use crate::errors::{self, ContextError, InputError};
 
@@ -77,7 +77,7 @@ pub(crate) fn memory(argument: &Path) -> PyResult<Box<dyn MemorySource>> {
     {
         return Ok(Box::new(mem0(address)?));
     }
-    Ok(match SqliteStore::is_database(argument) {
+    Ok(match Database::is_at(argument) {
         true => Box::new(SqliteMemories::open(argument).map_err(errors::context)?),
         false => Box::new(LocalMemories::load(argument).map_err(errors::context)?),
     })

@@ -8,7 +8,8 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
-use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, SqliteStore, Stores};
+use contextweaver_context::store::database::Database;
+use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
 use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest_with};
 
 use crate::context::{ContextManager, Handoff, Pack, config, named};
@@ -31,7 +32,7 @@ pub(crate) fn _session(py: Python<'_>, bytes: &[u8]) -> PyResult<Session> {
 
 /// The session in a session file or in an SQLite store.
 pub(crate) fn loaded(path: &Path) -> PyResult<store::Session> {
-    if !SqliteStore::is_database(path) {
+    if !Database::is_at(path) {
         return store::Session::load(path).map_err(errors::session);
     }
     let stores = Stores::sqlite(path).map_err(errors::session)?;

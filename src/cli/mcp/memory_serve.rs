@@ -8,7 +8,7 @@ use super::block_on;
 use crate::cli::Outcome;
 use crate::cli::outside;
 use contextweaver_context::memory::RecallBounds;
-use contextweaver_context::store::SqliteStore;
+use contextweaver_context::store::database::Database;
 use contextweaver_gateway::upstream::InProcess;
 use contextweaver_gateway::{
     Gateway, GatewayConfig, MemoryBounds, MemoryServer, Mode, Target, UpstreamConfig, serve_stdio,
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let bounds = MemoryBounds { recall, kept: args.most };
     let mut server = MemoryServer::new(sources, bounds);
     if let Some(path) = &args.store {
-        if path.metadata().is_ok_and(|file| file.len() > 0) && !SqliteStore::is_database(path) {
+        if path.metadata().is_ok_and(|file| file.len() > 0) && !Database::is_at(path) {
             bail!(
                 "--store {}: this is not an SQLite store; a file of memories is searched with --source",
                 path.display()

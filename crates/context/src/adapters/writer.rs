@@ -453,6 +453,7 @@ fn with_call(result: &ContextItem) -> (ContextItem, ContextItem) {
 pub(super) fn failed(result: &ContextItem) -> bool {
     result.metadata.get(IS_ERROR) == Some(&Value::Bool(true))
 }
+
 /// The name of what was called, for a result: that of its call, which a [`Writer`] tells it, else the id of the call.
 pub(super) fn called_name(result: &ContextItem) -> &str {
     result.metadata.get(FUNCTION_NAME).and_then(Value::as_str).unwrap_or_else(|| call_of(result))

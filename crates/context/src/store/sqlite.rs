@@ -60,12 +60,6 @@ pub struct SqliteFacts(SqliteStore);
 pub struct SqliteEpisodes(SqliteStore);
 
 impl SqliteStore {
-    /// Whether there is an SQLite database at `path`, of whatever program: told by its first bytes.
-    #[must_use]
-    pub fn is_database(path: &Path) -> bool {
-        Database::is_at(path)
-    }
-
     /// Opens the file, or creates it, readable by its owner alone.
     ///
     /// # Errors

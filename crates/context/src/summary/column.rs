@@ -239,15 +239,20 @@ impl Column {
         self.amounts().map_or(Cow::Borrowed(&self.numbers), Cow::Owned)
     }
 
-    /// The amounts and the plain numbers among them, if all values are that, in one notation and one unit.
-    fn amounts(&self) -> Option<Numbers> {
-        let Amounts { failed, marked, with_unit, doubtful, readings, .. } = &self.amounts;
+    /// The texts as amounts, if all values are amounts or plain numbers, in one notation and one unit.
+    fn reading(&self) -> Option<&Reading> {
+        let Amounts { failed, marked, with_unit, readings, .. } = &self.amounts;
         let one_unit = *with_unit == 0 || *with_unit == self.scalars();
         if *failed || !one_unit || *marked == 0 || self.booleans > 0 {
             return None;
         }
-        let reading = readings.iter().find(|reading| !reading.impossible)?;
-        let mut numbers = self.numbers.and(&reading.numbers);
+        readings.iter().find(|reading| !reading.impossible)
+    }
+
+    /// The amounts and the plain numbers among them, if all values are that.
+    fn amounts(&self) -> Option<Numbers> {
+        let Amounts { doubtful, readings, .. } = &self.amounts;
+        let mut numbers = self.numbers.and(&self.reading()?.numbers);
         // `1,234` can be either, if no number without a comma shows that those are groups. Shares add up to nothing.
         let either = *doubtful == self.scalars() && readings.iter().all(|reading| !reading.impossible);
         if either || self.amounts.unit == "%" {
@@ -258,12 +263,12 @@ impl Column {
 
     /// Whether it holds amounts with a comma before the decimals.
     fn has_decimal_comma(&self) -> bool {
-        self.amounts.readings[0].impossible && self.amounts().is_some()
+        self.amounts.readings[0].impossible && self.reading().is_some()
     }
 
     /// The number of values that are texts and no amounts.
     fn texts(&self) -> usize {
-        if self.texts.count > 0 && self.amounts().is_some() { 0 } else { self.texts.count }
+        if self.texts.count > 0 && self.reading().is_some() { 0 } else { self.texts.count }
     }
 
     /// Whether most values are numbers.
@@ -463,7 +468,7 @@ impl Column {
     /// The number of values of each kind, if there are several kinds.
     fn mixture(&self) -> Option<String> {
         let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
-        if self.numbers.count == 0 || self.numbers.count == self.scalars() || self.amounts().is_some() {
+        if self.numbers.count == 0 || self.numbers.count == self.scalars() || self.reading().is_some() {
             return None;
         }
         let kinds: Vec<String> = kinds

@@ -13,7 +13,7 @@ use super::schema::Checker;
 use super::tolerant::resolved;
 use crate::common::sanitize::SanitizeConfig;
 use contextweaver_context::store::redact;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, counted};
 
 /// Tokens of a signature, at most (cl100k_base).
 pub(crate) const SIGNATURE_TOKENS: usize = 40;
@@ -116,8 +116,7 @@ fn written(root: &Value, arguments: &[Argument<'_>], count: usize, detail: Detai
     }
     match arguments.len() - shown.len() {
         0 => {}
-        1 if shown.is_empty() => shown.push("1 argument".to_owned()),
-        left if shown.is_empty() => shown.push(format!("{left} arguments")),
+        left if shown.is_empty() => shown.push(counted(left, "argument")),
         left => shown.push(format!("…{left} more")),
     }
     format!("{{{}}}", shown.join(", "))
