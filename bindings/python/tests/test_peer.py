@@ -23,7 +23,7 @@ def test_a_catalog(tmp_path, name):
     loaded = peer.load_catalog(tmp_path / name)
     assert set(loaded.ids) == {item["id"] for item in ITEMS} and set(loaded.ids.values()) == set(loaded.value.ids)
     assert cw.Router(loaded.value).route("find the invoices of May").ids[0] == loaded.ids["billing.invoices.find"]
-    assert loaded.ignored == [] and "1 items names old ids" in loaded.notes and "1 flows are tools" in loaded.notes
+    assert loaded.ignored == [] and "1 items names old ids" in loaded.notes and "1 flows became tools here" in loaded.notes
 
 
 def test_a_session(tmp_path):
