@@ -57,6 +57,25 @@ impl Raw {
         self.read::<Members<'_>>().map_or_else(|_| self.clone(), |members| members.with_meta(change))
     }
 
+    /// An id in the form that all its spellings have in common: JSON can write one text, or number, in several ways.
+    pub(crate) fn canonical(&self) -> Self {
+        let is_text = self.0.starts_with(b"\"");
+        let is_plain = match is_text {
+            true => memchr::memchr(b'\\', &self.0).is_none(),
+            false => memchr::memchr3(b'.', b'e', b'E', &self.0).is_none(),
+        };
+        let read = || match is_text {
+            true => self.read::<String>().ok().map(|text| Self::of(&text)),
+            // Up to here every whole number is one of its own.
+            false => self
+                .read::<f64>()
+                .ok()
+                .filter(|number| number.fract() == 0.0 && number.abs() < 9e15)
+                .map(|number| Self::of_text(format!("{number:.0}"))),
+        };
+        if is_plain { self.clone() } else { read().unwrap_or_else(|| self.clone()) }
+    }
+
     /// The text as a raw value, for embedding into what is serialised.
     #[must_use]
     pub fn to_raw_value(&self) -> Box<RawValue> {

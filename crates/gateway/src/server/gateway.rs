@@ -384,7 +384,7 @@ impl Gateway {
     }
 
     /// What is counted and recorded.
-    pub(crate) fn telemetry(&self) -> &Telemetry {
+    pub(crate) fn telemetry(&self) -> &Arc<Telemetry> {
         &self.telemetry
     }
 

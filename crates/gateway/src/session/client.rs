@@ -233,17 +233,17 @@ impl Session {
     /// Notes that a request is served; the returned guard forgets it. `None` when one with this id is served already:
     /// nobody could tell which of them is taken back.
     pub(crate) fn begin(self: &Arc<Self>, id: &Raw) -> Option<Running> {
-        let cancelled = Arc::new(Notify::new());
+        let (id, cancelled) = (id.canonical(), Arc::new(Notify::new()));
         match lock(&self.running).entry(id.clone()) {
             Entry::Occupied(_) => return None,
             Entry::Vacant(free) => free.insert(Arc::clone(&cancelled)),
         };
-        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+        Some(Running { session: Arc::clone(self), id, cancelled })
     }
 
     /// Takes a request of the client back.
     pub(crate) fn cancel(&self, id: &Raw) {
-        if let Some(cancelled) = lock(&self.running).get(id) {
+        if let Some(cancelled) = lock(&self.running).get(&id.canonical()) {
             cancelled.notify_one();
         }
     }

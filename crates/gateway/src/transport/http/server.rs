@@ -350,21 +350,21 @@ impl Asking {
 
     /// Serves it; what is `used` is held meanwhile.
     fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
-        // A request ends at the gateway where it began.
-        let (gateway, mut closing) = (shared.live.now(), shared.closing.clone());
-        let shared = Arc::clone(shared);
+        // At once: the next message may take it back.
+        let running = caller.session().begin(&self.id);
+        // A stream of changes keeps nothing of the gateway where it began.
+        let state = (!caller.is_modern()).then(|| Arc::clone(shared.live.now().state()));
+        let (shared, mut closing) = (Arc::clone(shared), shared.closing.clone());
         Work::new(leave, async move {
             let _used = used;
             let asked = Asked { id: &self.id, method: &self.method, params: self.params.as_ref() };
             let closing = async {
                 let _ = closing.changed().await;
             };
-            let outcome = serve_request(&gateway, &caller, &asked, closing).await;
-            if caller.is_modern() {
-                return outcome;
-            }
+            let outcome = serve_request(&shared.live, &caller, (&asked, running), closing).await;
+            let Some(state) = state else { return outcome };
             let limits = shared.sessions.limits();
-            replicas::keep(gateway.state(), caller.session(), asked.method, limits, outcome).await
+            replicas::keep(&state, caller.session(), asked.method, limits, outcome).await
         })
     }
 }
