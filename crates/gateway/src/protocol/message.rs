@@ -389,6 +389,11 @@ pub fn notification(method: &str, params: Option<&Raw>) -> Bytes {
     text.freeze()
 }
 
+/// Whether a text that was made here is a notification, which nobody waits for an answer to.
+pub(crate) fn is_notification(text: &[u8]) -> bool {
+    text.strip_prefix(OPENING).is_some_and(|rest| rest.starts_with(b",\"method\":"))
+}
+
 /// A response; to a text without a legible id, the id is `null`.
 #[must_use]
 pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
@@ -409,10 +414,13 @@ pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
     text.freeze()
 }
 
+/// How every text of a message begins.
+const OPENING: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
 fn opened(length: usize) -> BytesMut {
     const FRAME: usize = 96;
     let mut text = BytesMut::with_capacity(length + FRAME);
-    text.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    text.put_slice(OPENING);
     text
 }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::backlog::Backlog;
 use super::identity::{Identity, Presented};
 use super::seen::{History, RecentHandles, Searches, ShownCards};
 use crate::common::sync::lock;
@@ -47,6 +48,8 @@ pub struct Session {
     /// Whose what is stored for it is: the same for all sessions of one caller.
     tenant: String,
     client: Mutex<Arc<ClientInfo>>,
+    /// What waits to be read by the client; made when it is first told something.
+    backlog: OnceLock<Backlog>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// What the client of the stateless protocol listens to.
@@ -94,6 +97,7 @@ impl Session {
             identity,
             tenant,
             client: Mutex::default(),
+            backlog: OnceLock::new(),
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
             watched: Mutex::default(),
@@ -154,7 +158,7 @@ impl Session {
     pub fn tell(&self, method: &str, params: Option<&Raw>) {
         let uri = uri_of(method, params);
         for subscription in lock(&self.subscriptions).iter() {
-            subscription.tell(method, params, uri.as_deref());
+            subscription.tell(method, params, uri.as_deref(), |message| self.backlog().admit(message));
         }
         // A client that has not shaken hands listens by subscriptions alone.
         let shook_hands = !lock(&self.client).version.is_empty();
@@ -164,8 +168,14 @@ impl Session {
             && wanted
         {
             // A client that does not read its stream must not hold up the others.
-            let _ = stream.try_send(message::notification(method, params));
+            let message = self.backlog().admit(message::notification(method, params));
+            message.into_iter().for_each(|message| drop(stream.try_send(message)));
         }
+    }
+
+    /// What waits to be read by the client.
+    fn backlog(&self) -> &Backlog {
+        self.backlog.get_or_init(|| Backlog::of(&self.tenant))
     }
 
     /// Enters a subscription, which lasts until it is forgotten.
@@ -350,7 +360,8 @@ impl Caller {
         if method == "notifications/message" && self.is_modern() && !self.wants_log(params) {
             return;
         }
-        let _ = self.out.try_send(message::notification(method, params));
+        let message = self.session.backlog().admit(message::notification(method, params));
+        message.into_iter().for_each(|message| drop(self.out.try_send(message)));
     }
 
     fn wants_log(&self, params: Option<&Raw>) -> bool {

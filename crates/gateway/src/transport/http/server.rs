@@ -610,8 +610,12 @@ async fn listen(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result
     visited.open_stream(out.clone());
     resume(shared, &visited, last, out, head);
     let is_primed = visited.client().version == PRIMED_VERSION;
-    let live = shared.live.clone();
-    let mark = Mark::new(is_primed, move || live.now().catalog().mark().to_owned());
+    let (live, stream, mut count) = (shared.live.clone(), visited.number(), 0_u64);
+    // What is served decides what is told anew; the rest makes the id one of its own in the session.
+    let mark = Mark::new(is_primed, move || {
+        count += 1;
+        format!("{}.{stream}.{count}", live.now().catalog().mark())
+    });
     let mut response = events(None, messages, End::Closed { _used: visited });
     response.body_mut().marked(mark);
     Ok(response)
@@ -624,7 +628,7 @@ fn resume(shared: &Shared, session: &Arc<Session>, last: Option<&str>, out: mpsc
     let gateway = shared.live.now();
     let watched = session.watched();
     if let Some(last) = last {
-        if last != gateway.catalog().mark() {
+        if last.split('.').next() != Some(gateway.catalog().mark()) {
             gateway.tell_of_changes_to(session);
         }
         for uri in &watched {
