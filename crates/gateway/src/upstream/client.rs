@@ -47,6 +47,9 @@ use crate::session::identity::Presented;
 /// How long an upstream of which nothing was heard has for a sign of life.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether the calls of a connection have ended whose place another has taken.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Why nothing is asked any more.
 const SHUTTING_DOWN: &str = "the gateway is shutting down";
 
@@ -236,7 +239,7 @@ impl Upstream {
             return Ok(Raw::of(&json!({})));
         }
         let answer = connected.request(&call, self.config.timeout).await;
-        if !connected.has_refused(&answer) {
+        if !matches!(answer, Err(Fault::UnknownSession(_))) {
             self.note(&connected, &answer);
             return answer;
         }
@@ -410,7 +413,7 @@ impl Upstream {
             return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
         }
         if let Some(old) = self.link.swap(None) {
-            tokio::spawn(async move { old.close("the connection is being replaced").await });
+            tokio::spawn(async move { old.retire().await });
         }
         let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
         // What cannot be started is named with what it was started with.
@@ -573,12 +576,6 @@ impl Connected {
         }
     }
 
-    /// Whether the answer is that the session is not known, so that nothing was done.
-    fn has_refused(&self, answer: &Result<Raw, Fault>) -> bool {
-        let refused = matches!(answer, Err(Fault::Status { status: 400 | 404, .. }));
-        refused && matches!(&self.link, Link::Http(link) if link.has_lost_session())
-    }
-
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         let patience = async {
             match &self.link {
@@ -615,6 +612,17 @@ impl Connected {
         let method = if self.meta.is_some() { "server/discover" } else { "ping" };
         let answer = self.request(&Call::own(method, None), timeout).await;
         !matches!(answer, Err(fault) if fault.is_failure())
+    }
+
+    /// Ends it, since another takes its place. The server may have said to one call only that it has lost the session: those
+    /// that it is serving go on to their ends.
+    async fn retire(&self) {
+        if let Link::Http(link) = &self.link {
+            while link.has_lost_session() && !link.peer().is_idle() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        self.close("the connection is being replaced").await;
     }
 
     async fn close(&self, reason: &str) {

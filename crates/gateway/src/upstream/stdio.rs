@@ -158,6 +158,7 @@ impl LineLink {
     /// Sends a request and waits for its answer.
     pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
         self.peer.send(text).await?;
+        ticket.sent();
         ticket.answer().await
     }
 
@@ -328,7 +329,7 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
     loop {
         match lines.next().await {
             Ok(Some(Line::Text(line))) => match parsed(line.clone()) {
-                Ok(message) => peer.receive(message),
+                Ok(message) => peer.receive(message, None),
                 Err(error) if claims_to_be_a_message(&line) => {
                     peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
                 }
