@@ -72,6 +72,8 @@ pub struct Upstream {
     era: Mutex<Era>,
     /// Whether a task is at work to make the connection again.
     reviving: AtomicBool,
+    /// Whether a connection was ever made.
+    was_connected: AtomicBool,
     /// Whether no connection is to be made any more.
     closed: AtomicBool,
     /// The client of its HTTP connections, with their pool.
@@ -116,6 +118,7 @@ impl Upstream {
             name: Arc::from(name),
             era: Mutex::new(config.era),
             reviving: AtomicBool::new(false),
+            was_connected: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             callers: config.credentials.is_per_caller().then(PerCaller::new),
             exchanging: OnceLock::new(),
@@ -248,6 +251,22 @@ impl Upstream {
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, &answer);
         answer
+    }
+
+    /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection, or of
+    /// another upstream in its place.
+    pub(crate) fn is_connected_anew(&self) {
+        self.events.send(&self.name, Event::Connected);
+    }
+
+    /// Sends a notification, which is lost where the upstream is not connected or does not keep up.
+    pub(crate) fn tell(&self, method: &str, params: Option<&Raw>) {
+        let text = || message::notification(method, params);
+        match self.usable().as_deref() {
+            Some(Connected { link: Link::Lines(link), meta: None, .. }) => link.peer().try_send(text()),
+            Some(Connected { link: Link::Http(link), meta: None, .. }) => link.peer().try_send(text()),
+            _ => {}
+        }
     }
 
     /// The upstream as this caller is connected to it.
@@ -431,6 +450,9 @@ impl Upstream {
                 let (events, name) = (self.events.clone(), Arc::clone(&self.name));
                 connected.listen(self.watched.subscribe(), move |event| events.send(&name, event));
                 self.link.store(Some(Arc::clone(&connected)));
+                if self.was_connected.swap(true, Ordering::AcqRel) {
+                    self.is_connected_anew();
+                }
                 Ok(connected)
             }
             Err(fault) => {

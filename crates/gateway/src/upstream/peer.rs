@@ -24,9 +24,10 @@ use super::mailbox::{Event, EventSender};
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, block_in_place_if};
 use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
-use crate::protocol::stateless::CAPABILITIES_KEY;
+use crate::protocol::stateless::{self, CAPABILITIES_KEY};
 use crate::session::client::{Caller, Question, Session};
 use crate::session::elicitation::{Questions, check_askable};
+use crate::session::subscriptions::LONGEST_ADDRESS;
 
 /// Messages that wait to be sent to an upstream, at most.
 const QUEUE: usize = 1024;
@@ -45,6 +46,9 @@ const MOST_LEFT: usize = 1_024;
 
 /// Such calls of one session: so many are known.
 const MOST_LEFT_OF_ONE: usize = 64;
+
+/// Bytes of the state of a task that is passed on, at most: it waits to be heard.
+const LONGEST_STATE: usize = 8 * 1024;
 
 /// A message that waits to be sent, and the room that it takes.
 #[derive(Debug)]
@@ -319,6 +323,11 @@ impl Peer {
         matches!(&*lock(&self.table), Table::Open(open) if open.meant(None).is_some())
     }
 
+    /// Queues a message, which is lost while the queue is full.
+    pub(super) fn try_send(&self, text: Bytes) {
+        self.outgoing.try_send(text);
+    }
+
     /// Enters a request, of which the text is returned with it.
     ///
     /// # Errors
@@ -438,10 +447,18 @@ impl Peer {
             }
             "notifications/cancelled" => return self.taken_back(params.as_ref(), of),
             "notifications/elicitation/complete" => return self.completed(method, params.as_ref()),
+            "notifications/tasks/status" => match params {
+                Some(params) if params.bytes().len() <= LONGEST_STATE => Event::TaskStatus(params),
+                _ => return,
+            },
             "notifications/tools/list_changed" => Event::ToolsChanged,
             "notifications/resources/list_changed" => Event::ResourcesChanged,
             "notifications/prompts/list_changed" => Event::PromptsChanged,
-            "notifications/resources/updated" => Event::ResourceUpdated(params),
+            "notifications/resources/updated" => match stateless::named("resources/read", params.as_ref()) {
+                // The rest is nobody's, and may be large. No longer address is watched.
+                Some(uri) if uri.len() <= LONGEST_ADDRESS => Event::ResourceUpdated(uri.into_owned()),
+                _ => return,
+            },
             _ => return,
         };
         self.events.send(&self.upstream, event);

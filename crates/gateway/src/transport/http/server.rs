@@ -165,6 +165,7 @@ impl Endpoint for Shared {
 
     fn sweep(self: &Arc<Self>) {
         self.sessions.sweep();
+        self.live.now().sweep_watched();
         if self.live.now().state().sessions().is_none() {
             return;
         }
@@ -650,6 +651,7 @@ async fn end_session(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> R
     let unavailable = |error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error);
     replicas::end(shared.live.now().state(), &visited).await.map_err(unavailable)?;
     shared.sessions.close(visited.id());
+    shared.live.now().unwatch_all(&visited);
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -160,9 +160,14 @@ async fn call(upstream: &Upstream) -> Result<String, Fault> {
     upstream.request(call).await.map(|raw| String::from_utf8(raw.bytes().to_vec()).unwrap())
 }
 
-/// What is heard next.
+/// What is heard next, besides that it is connected.
 async fn heard_of(events: &mut Events) -> Event {
-    events.recv().await.unwrap().1
+    loop {
+        match events.recv().await.unwrap().1 {
+            Event::Connected => {}
+            event => return event,
+        }
+    }
 }
 
 /// A server of the handshake era with a session, which answers calls by `answer`.
