@@ -165,8 +165,8 @@ fn tell_of_update(serving: &Serving, uri: &str) {
     serving.clients().tell_all("notifications/resources/updated", Some(&Raw::of(&json!({ "uri": uri }))));
 }
 
-/// Has an upstream watch what it watched on another connection. Clients are told of each resource, which may have changed
-/// meanwhile.
+/// Has an upstream watch what it watched on another connection. Clients are told of each resource, which may have
+/// changed meanwhile.
 async fn watch_again(serving: Weak<Serving>, subscriptions: Arc<Subscriptions>, upstream: Arc<str>) {
     for uri in subscriptions.all() {
         let Some(serving) = serving.upgrade() else { return };

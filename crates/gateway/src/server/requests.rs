@@ -20,8 +20,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) params: Option<&'a Raw>,
 }
 
-/// What comes of a request, which the session has begun unless it serves one with this id already; `None` when the client
-/// took it back. A stream of changes ends when `closing` does.
+/// What comes of a request, which the session has begun unless it serves one with this id already; `None` when the
+/// client took it back. A stream of changes ends when `closing` does.
 ///
 /// A request ends at the gateway where it began. A stream of changes may outlast many, and goes on with each.
 pub(crate) async fn serve_request(
@@ -104,8 +104,8 @@ impl Drop for Listening<'_> {
     }
 }
 
-/// Serves a stream of changes until `closing` ends. The gateway where it begins is let go once it watches: another may take
-/// its place, and none is kept for a stream.
+/// Serves a stream of changes until `closing` ends. The gateway where it begins is let go once it watches: another may
+/// take its place, and none is kept for a stream.
 async fn listen(
     live: &Live,
     gateway: Arc<Gateway>,

@@ -1,8 +1,8 @@
 //! How much waits to be read by a client.
 //!
-//! Queues of messages are bounded by their number; a number of long ones may be much. What is said to a client unasked is
-//! counted by its bytes too, over all connections of one caller, and left out while too much of it waits. Answers and
-//! questions are not: somebody waits for them.
+//! Queues of messages are bounded by their number; a number of long ones may be much. What is said to a client unasked
+//! is counted by its bytes too, over all connections of one caller, and left out while too much of it waits. Answers
+//! and questions are not: somebody waits for them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -406,7 +406,8 @@ impl Caller {
         Ok(Question { caller: self.clone(), number, answer })
     }
 
-    /// Takes the question with this number back, if the client has not answered it; whoever waits for the answer gets none.
+    /// Takes the question with this number back, if the client has not answered it; whoever waits for the answer gets
+    /// none.
     pub(crate) fn take_back(&self, number: u64) {
         if self.session.pending(number).is_some_and(|pending| pending.is_put) {
             let params = Raw::of(&json!({"requestId": number, "reason": "the answer is not wanted any more"}));

@@ -1,8 +1,8 @@
 //! Which clients want to hear that a resource has changed.
 //!
 //! All clients share one connection to an upstream, so the upstream knows of one subscription only: it is made by the
-//! first client that wants it and ended by the last. What is said to the upstream about one resource is said in turns, so
-//! that it arrives in the order in which clients were counted.
+//! first client that wants it and ended by the last. What is said to the upstream about one resource is said in turns,
+//! so that it arrives in the order in which clients were counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -122,7 +122,8 @@ impl Subscriptions {
         if self.is_wanted(uri) { Ok(Raw::of(&json!({}))) } else { pass().await }
     }
 
-    /// Has the upstream, which has forgotten it, told by `pass` that a resource is watched; `None` where nobody watches it.
+    /// Has the upstream, which has forgotten it, told by `pass` that a resource is watched; `None` where nobody watches
+    /// it.
     pub(crate) async fn renew<E, F: Future<Output = Result<Raw, E>>>(
         &self,
         uri: &str,

@@ -253,8 +253,8 @@ impl Upstream {
         answer
     }
 
-    /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection, or of
-    /// another upstream in its place.
+    /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection,
+    /// or of another upstream in its place.
     pub(crate) fn is_connected_anew(&self) {
         self.events.send(&self.name, Event::Connected);
     }
@@ -636,8 +636,8 @@ impl Connected {
         !matches!(answer, Err(fault) if fault.is_failure())
     }
 
-    /// Ends it, since another takes its place. The server may have said to one call only that it has lost the session: those
-    /// that it is serving go on to their ends.
+    /// Ends it, since another takes its place. The server may have said to one call only that it has lost the session:
+    /// those that it is serving go on to their ends.
     async fn retire(&self) {
         if let Link::Http(link) = &self.link {
             while link.has_lost_session() && !link.peer().is_idle() {

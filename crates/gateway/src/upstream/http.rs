@@ -389,8 +389,8 @@ impl Server {
         }
     }
 
-    /// Why the server does not answer the request `id` in its session. The specification wants 404 of a server that does
-    /// not know the session; widely used ones say 400.
+    /// Why the server does not answer the request `id` in its session. The specification wants 404 of a server that
+    /// does not know the session; widely used ones say 400.
     async fn refusal_in_session(&self, response: Response, id: u64) -> Fault {
         let (status, fault) = (response.status(), status_of(&response));
         if !matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) {
@@ -464,7 +464,8 @@ async fn refusal(response: Response) -> Fault {
     refusal.map_or(fault, |refusal| Fault::Rpc(refusal.error))
 }
 
-/// Sends what belongs to no request: answers, which the server waits for, and apart from them what takes something back.
+/// Sends what belongs to no request: answers, which the server waits for, and apart from them what takes something
+/// back.
 async fn send_queued(server: Arc<Server>, mut queued: mpsc::Receiver<Queued>) {
     let (answers, waiting_answers) = mpsc::channel(MOST_ANSWERS);
     let (revocations, waiting_revocations) = mpsc::channel(MOST_REVOCATIONS.1);

@@ -2,8 +2,9 @@
 //!
 //! Every request gets an id of the gateway's own, so that clients with equal ids do not meet; the id is also the
 //! progress token. What comes on the response to a request over HTTP belongs to that request. What an upstream asks
-//! otherwise is put to the client whose requests it serves, where that is a single one; when it serves several, nobody can
-//! tell whom it means, and it is refused. It may still serve what its caller waits for no longer, until it answers that.
+//! otherwise is put to the client whose requests it serves, where that is a single one; when it serves several, nobody
+//! can tell whom it means, and it is refused. It may still serve what its caller waits for no longer, until it answers
+//! that.
 //!
 //! What waits to be sent is bounded by its bytes: an upstream that does not read holds up its own callers until their
 //! time is over, and takes no more memory than that.
@@ -384,7 +385,7 @@ impl Peer {
     pub(super) fn receive(self: &Arc<Self>, message: Message, of: Option<u64>) {
         match message {
             Message::Response { id, .. } if of.is_some_and(|own| number_of(&id) != Some(own)) => {
-                tracing::warn!(upstream = %self.upstream, ?id, "an answer to another request than it came for is dropped");
+                tracing::warn!(upstream = %self.upstream, ?id, "an answer to another request is dropped");
             }
             Message::Response { id, outcome } => self.settle(&id, Ok(outcome)),
             Message::Notification { method, params } => self.notified(&method, params, of),

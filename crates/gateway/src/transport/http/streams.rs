@@ -174,8 +174,8 @@ impl Stream {
         lock(&self.inner).is_followed
     }
 
-    /// Takes a message; a notification more than may wait for a client is dropped. Questions are few, and somebody waits for
-    /// the answers.
+    /// Takes a message; a notification more than may wait for a client is dropped. Questions are few, and somebody
+    /// waits for the answers.
     pub(super) fn take(&self, message: Bytes) {
         let mut inner = lock(&self.inner);
         let waiting = inner.last() - inner.sent;
