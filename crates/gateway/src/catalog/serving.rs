@@ -324,6 +324,12 @@ impl Serving {
         self.view.load_full()
     }
 
+    /// The upstream that the resource with this address belongs to.
+    pub(crate) fn upstream_of_uri(&self, uri: &str) -> Option<Arc<Upstream>> {
+        let by_route = || self.upstreams.of_server(self.view().routes().server_of_uri(uri)).cloned();
+        self.upstreams.only().cloned().or_else(by_route)
+    }
+
     /// What the caller's visibility profile shows of it; nothing when the configuration has no such profile.
     pub(crate) fn view_for(&self, caller: &Caller) -> Arc<CatalogView> {
         let all = self.view();

@@ -42,4 +42,11 @@ impl ClientInfo {
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.contains_key(capability)
     }
+
+    /// Whether it offers to ask its user in this mode of elicitation, e.g. `form`.
+    pub(crate) fn elicits(&self, mode: &str) -> bool {
+        let modes = self.capabilities.get("elicitation").and_then(Value::as_object);
+        // An empty object means forms: there was nothing else when the capability was introduced.
+        modes.is_some_and(|modes| modes.contains_key(mode) || (modes.is_empty() && mode == "form"))
+    }
 }

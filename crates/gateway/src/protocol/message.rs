@@ -57,6 +57,25 @@ impl Raw {
         self.read::<Members<'_>>().map_or_else(|_| self.clone(), |members| members.with_meta(change))
     }
 
+    /// An id in the form that all its spellings have in common: JSON can write one text, or number, in several ways.
+    pub(crate) fn canonical(&self) -> Self {
+        let is_text = self.0.starts_with(b"\"");
+        let is_plain = match is_text {
+            true => memchr::memchr(b'\\', &self.0).is_none(),
+            false => memchr::memchr3(b'.', b'e', b'E', &self.0).is_none(),
+        };
+        let read = || match is_text {
+            true => self.read::<String>().ok().map(|text| Self::of(&text)),
+            // Up to here every whole number is one of its own.
+            false => self
+                .read::<f64>()
+                .ok()
+                .filter(|number| number.fract() == 0.0 && number.abs() < 9e15)
+                .map(|number| Self::of_text(format!("{number:.0}"))),
+        };
+        if is_plain { self.clone() } else { read().unwrap_or_else(|| self.clone()) }
+    }
+
     /// The text as a raw value, for embedding into what is serialised.
     #[must_use]
     pub fn to_raw_value(&self) -> Box<RawValue> {
@@ -370,6 +389,11 @@ pub fn notification(method: &str, params: Option<&Raw>) -> Bytes {
     text.freeze()
 }
 
+/// Whether a text that was made here is a notification, which nobody waits for an answer to.
+pub(crate) fn is_notification(text: &[u8]) -> bool {
+    text.strip_prefix(OPENING).is_some_and(|rest| rest.starts_with(b",\"method\":"))
+}
+
 /// A response; to a text without a legible id, the id is `null`.
 #[must_use]
 pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
@@ -390,10 +414,13 @@ pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
     text.freeze()
 }
 
+/// How every text of a message begins.
+const OPENING: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
 fn opened(length: usize) -> BytesMut {
     const FRAME: usize = 96;
     let mut text = BytesMut::with_capacity(length + FRAME);
-    text.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    text.put_slice(OPENING);
     text
 }
 

@@ -130,6 +130,9 @@ impl Dispatcher {
         {
             session.cancel(&Raw::of(&cancelled.request_id));
         }
+        if method == "notifications/roots/list_changed" {
+            self.passthrough.tell_only(method, params);
+        }
     }
 
     fn initialize(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {

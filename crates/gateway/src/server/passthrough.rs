@@ -141,6 +141,13 @@ impl Passthrough {
         }
     }
 
+    /// Passes a notification of a client on, where every request passes to a single upstream.
+    pub(super) fn tell_only(&self, method: &str, params: Option<&Raw>) {
+        if let Some(upstream) = self.upstreams.only() {
+            upstream.tell(method, params);
+        }
+    }
+
     /// The answer of the only upstream, cleaned where that is wanted of everything; a question stays as it is.
     async fn pass_to_only(&self, upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
         if method == "tools/call" && !upstream.takes_all() {
@@ -468,17 +475,24 @@ impl Passthrough {
 
     /// Ends that for these resources. Upstreams are told in the background.
     pub(super) fn unwatch(&self, session: &Arc<Session>, uris: Vec<String>) {
+        self.forsake(uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)));
+    }
+
+    /// Ends that for the resources of clients that are gone.
+    pub(super) fn sweep_watched(&self) {
+        self.forsake(self.subscriptions.forsaken().into_iter());
+    }
+
+    /// Tells upstreams that nobody watches these resources.
+    fn forsake(&self, uris: impl Iterator<Item = String>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for uri in uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)) {
-            let upstream = self.upstreams.only().cloned().or_else(|| {
-                let view = self.serving.view();
-                self.upstreams.of_server(view.routes().server_of_uri(&uri)).cloned()
-            });
-            let Some(upstream) = upstream else { continue };
+        for uri in uris {
+            let Some(upstream) = self.serving.upstream_of_uri(&uri) else { continue };
+            let subscriptions = Arc::clone(&self.subscriptions);
             runtime.spawn(async move {
                 let params = Raw::of(&json!({ "uri": uri }));
-                let ended = upstream.request(Call::own("resources/unsubscribe", Some(&params))).await;
-                if let Err(fault) = ended {
+                let tell = || upstream.request(Call::own("resources/unsubscribe", Some(&params)));
+                if let Err(fault) = subscriptions.end(&uri, tell).await {
                     tracing::debug!(upstream = upstream.name(), %fault, "a resource is still watched");
                 }
             });

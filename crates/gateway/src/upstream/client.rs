@@ -47,6 +47,9 @@ use crate::session::identity::Presented;
 /// How long an upstream of which nothing was heard has for a sign of life.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether the calls of a connection have ended whose place another has taken.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Why nothing is asked any more.
 const SHUTTING_DOWN: &str = "the gateway is shutting down";
 
@@ -69,6 +72,8 @@ pub struct Upstream {
     era: Mutex<Era>,
     /// Whether a task is at work to make the connection again.
     reviving: AtomicBool,
+    /// Whether a connection was ever made.
+    was_connected: AtomicBool,
     /// Whether no connection is to be made any more.
     closed: AtomicBool,
     /// The client of its HTTP connections, with their pool.
@@ -113,6 +118,7 @@ impl Upstream {
             name: Arc::from(name),
             era: Mutex::new(config.era),
             reviving: AtomicBool::new(false),
+            was_connected: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             callers: config.credentials.is_per_caller().then(PerCaller::new),
             exchanging: OnceLock::new(),
@@ -236,7 +242,7 @@ impl Upstream {
             return Ok(Raw::of(&json!({})));
         }
         let answer = connected.request(&call, self.config.timeout).await;
-        if !connected.has_refused(&answer) {
+        if !matches!(answer, Err(Fault::UnknownSession(_))) {
             self.note(&connected, &answer);
             return answer;
         }
@@ -245,6 +251,22 @@ impl Upstream {
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, &answer);
         answer
+    }
+
+    /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection,
+    /// or of another upstream in its place.
+    pub(crate) fn is_connected_anew(&self) {
+        self.events.send(&self.name, Event::Connected);
+    }
+
+    /// Sends a notification, which is lost where the upstream is not connected or does not keep up.
+    pub(crate) fn tell(&self, method: &str, params: Option<&Raw>) {
+        let text = || message::notification(method, params);
+        match self.usable().as_deref() {
+            Some(Connected { link: Link::Lines(link), meta: None, .. }) => link.peer().try_send(text()),
+            Some(Connected { link: Link::Http(link), meta: None, .. }) => link.peer().try_send(text()),
+            _ => {}
+        }
     }
 
     /// The upstream as this caller is connected to it.
@@ -410,7 +432,7 @@ impl Upstream {
             return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
         }
         if let Some(old) = self.link.swap(None) {
-            tokio::spawn(async move { old.close("the connection is being replaced").await });
+            tokio::spawn(async move { old.retire().await });
         }
         let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
         // What cannot be started is named with what it was started with.
@@ -428,6 +450,9 @@ impl Upstream {
                 let (events, name) = (self.events.clone(), Arc::clone(&self.name));
                 connected.listen(self.watched.subscribe(), move |event| events.send(&name, event));
                 self.link.store(Some(Arc::clone(&connected)));
+                if self.was_connected.swap(true, Ordering::AcqRel) {
+                    self.is_connected_anew();
+                }
                 Ok(connected)
             }
             Err(fault) => {
@@ -573,12 +598,6 @@ impl Connected {
         }
     }
 
-    /// Whether the answer is that the session is not known, so that nothing was done.
-    fn has_refused(&self, answer: &Result<Raw, Fault>) -> bool {
-        let refused = matches!(answer, Err(Fault::Status { status: 400 | 404, .. }));
-        refused && matches!(&self.link, Link::Http(link) if link.has_lost_session())
-    }
-
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         let patience = async {
             match &self.link {
@@ -615,6 +634,17 @@ impl Connected {
         let method = if self.meta.is_some() { "server/discover" } else { "ping" };
         let answer = self.request(&Call::own(method, None), timeout).await;
         !matches!(answer, Err(fault) if fault.is_failure())
+    }
+
+    /// Ends it, since another takes its place. The server may have said to one call only that it has lost the session:
+    /// those that it is serving go on to their ends.
+    async fn retire(&self) {
+        if let Link::Http(link) = &self.link {
+            while link.has_lost_session() && !link.peer().is_idle() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        self.close("the connection is being replaced").await;
     }
 
     async fn close(&self, reason: &str) {

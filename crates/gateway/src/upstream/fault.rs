@@ -37,6 +37,9 @@ pub enum Fault {
         /// Seconds after which it wants to be asked again, if it says so.
         retry_after: Option<u64>,
     },
+    /// It answered with an HTTP status by which it says that it does not know the session, so that it did nothing.
+    #[error("it answered with HTTP status {0}, since it does not know the session")]
+    UnknownSession(u16),
     /// Its answer is not a message of the protocol.
     #[error("its answer is not usable: {}", presentable(.0))]
     Malformed(String),
@@ -78,7 +81,11 @@ impl Fault {
         match self {
             Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
-            Self::CircuitOpen { .. } | Self::Rpc(_) | Self::Credentials(_) | Self::Unanswered(_) => false,
+            Self::CircuitOpen { .. }
+            | Self::UnknownSession(_)
+            | Self::Rpc(_)
+            | Self::Credentials(_)
+            | Self::Unanswered(_) => false,
         }
     }
 
@@ -93,7 +100,7 @@ impl Fault {
         match self {
             Self::Timeout(_) => Code::UpstreamTimeout,
             Self::Unavailable(_) | Self::CircuitOpen { .. } | Self::Unanswered(_) => Code::UpstreamUnavailable,
-            Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
+            Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
             Self::Status { status, .. } => match status {
                 401 => Code::AuthFailed,
@@ -115,6 +122,7 @@ impl Fault {
         let error = GatewayError::new(self.code(), format!("upstream `{name}`: {self}")).with("upstream", name);
         match self {
             Self::Rpc(rpc) => error.with("rpc_code", rpc.code),
+            Self::UnknownSession(status) => error.with("http_status", *status),
             Self::Status { status, retry_after } => {
                 let error = error.with("http_status", *status);
                 match retry_after {
