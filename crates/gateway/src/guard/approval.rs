@@ -406,7 +406,7 @@ mod tests {
     use super::*;
     use crate::common::error::Code;
     use crate::guard::call::Route;
-    use crate::protocol::client_info::ClientInfo;
+    use crate::protocol::client_info::{Capabilities, ClientInfo};
     use crate::protocol::message::{Message, RpcError};
     use crate::protocol::versions::MODERN_VERSION;
     use crate::session::client::{Caller, Session};
@@ -441,7 +441,11 @@ mod tests {
     fn caller(capabilities: Value, version: &str) -> (Caller, mpsc::Receiver<Bytes>) {
         let (out, messages) = mpsc::channel(8);
         let Value::Object(capabilities) = capabilities else { panic!() };
-        let client = ClientInfo { version: version.to_owned(), capabilities, ..ClientInfo::default() };
+        let client = ClientInfo {
+            version: version.to_owned(),
+            capabilities: Capabilities::from_iter(capabilities),
+            ..ClientInfo::default()
+        };
         (Caller::new(Session::new("s"), client, out), messages)
     }
 

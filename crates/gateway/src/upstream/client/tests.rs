@@ -71,7 +71,7 @@ fn connection(limit: usize) -> (Connected, Server, Events) {
 
 /// A client, and what it is sent.
 fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
-    let capabilities = capabilities.as_object().cloned().unwrap();
+    let capabilities = capabilities.as_object().cloned().unwrap().into_iter().collect();
     let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities, log: None };
     let (out, sent) = mpsc::channel(16);
     (Caller::new(Session::new("client"), client, out), sent)
