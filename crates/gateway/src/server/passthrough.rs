@@ -324,8 +324,7 @@ impl Passthrough {
 
     /// A result that is passed on, cleaned where that is configured.
     async fn presented(&self, route: Route, result: Raw) -> Result<Raw, GatewayError> {
-        let is_large = result.bytes().len() > LARGE;
-        let presented = in_turn_if(is_large, || self.guards.present_raw(route, result)).await;
+        let presented = self.guards.present_raw(route, result).await;
         presented.map_err(|exhausted| GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted))
     }
 
