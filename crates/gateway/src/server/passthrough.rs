@@ -491,7 +491,7 @@ impl Passthrough {
 
     /// The instructions of the only upstream.
     pub(super) fn instructions(&self) -> Option<String> {
-        self.upstreams.only()?.introduced()?.instructions
+        self.upstreams.only()?.introduced()?.instructions.clone()
     }
 
     /// Whether [`Passthrough::capabilities`] can be said before the catalog is made.
@@ -509,7 +509,7 @@ impl Passthrough {
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
-            return Value::Object(server.capabilities);
+            return Value::Object(server.capabilities.clone());
         }
         let mut offered = json!({"tools": {"listChanged": true}});
         if self.mode == Mode::Gateway {
