@@ -17,10 +17,11 @@ use crate::catalog::serving::Serving;
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
-use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
-use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, RESOURCE_NOT_FOUND, Raw, RpcError};
+use crate::protocol::message::{
+    INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, ProgressToken, RESOURCE_NOT_FOUND, Raw, RpcError,
+};
 use crate::protocol::stateless;
 use crate::protocol::strict;
 use crate::session::client::{Caller, Session};
@@ -330,8 +331,7 @@ impl Passthrough {
 
     /// A result that is passed on, cleaned where that is configured.
     async fn presented(&self, route: Route, result: Raw) -> Result<Raw, GatewayError> {
-        let is_large = result.bytes().len() > LARGE;
-        let presented = in_turn_if(is_large, || self.guards.present_raw(route, result)).await;
+        let presented = self.guards.present_raw(route, result).await;
         presented.map_err(|exhausted| GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted))
     }
 
@@ -505,7 +505,7 @@ impl Passthrough {
 
     /// The instructions of the only upstream.
     pub(super) fn instructions(&self) -> Option<String> {
-        self.upstreams.only()?.introduced()?.instructions
+        self.upstreams.only()?.introduced()?.instructions.clone()
     }
 
     /// Whether [`Passthrough::capabilities`] can be said before the catalog is made.
@@ -523,7 +523,7 @@ impl Passthrough {
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
-            return Value::Object(server.capabilities);
+            return Value::Object(server.capabilities.clone());
         }
         let mut offered = json!({"tools": {"listChanged": true}});
         if self.mode == Mode::Gateway {
@@ -563,11 +563,11 @@ async fn pass(
     #[derive(Deserialize)]
     struct Meta<'m> {
         #[serde(rename = "progressToken", borrow)]
-        progress_token: Option<&'m RawValue>,
+        progress_token: Option<ProgressToken<'m>>,
     }
     // What cannot be read would go on with its own token, which may be that of somebody else's request to the upstream.
     let progress = params.map(Raw::read::<Progress<'_>>).transpose().map_err(RpcError::invalid_params)?;
-    let token = progress.and_then(|progress| progress.meta?.progress_token.map(Raw::of));
+    let token = progress.and_then(|progress| progress.meta?.progress_token.map(ProgressToken::raw));
     let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
     upstream.request(call).await.map_err(|fault| Failed::of(fault, upstream.name()))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::backlog::Backlog;
@@ -142,6 +142,12 @@ impl Session {
 
     pub(crate) fn set_client(&self, client: impl Into<Arc<ClientInfo>>) {
         *lock(&self.client) = client.into();
+    }
+
+    /// From now on the client wants no log messages below this level.
+    pub(crate) fn set_log_level(&self, least: LogLevel) {
+        let mut client = lock(&self.client);
+        *client = Arc::new(ClientInfo { log: Some(least), ..ClientInfo::clone(&client) });
     }
 
     /// Opens the stream of messages that belong to no request; an earlier one is closed.
@@ -362,11 +368,11 @@ impl Caller {
         self.client.version == MODERN_VERSION
     }
 
-    /// Sends a notification that belongs to the request. A client of the stateless protocol gets the log messages that
-    /// it asked for and no others. A client that does not keep up misses it: it must not hold up
-    /// the upstream, which others use.
+    /// Sends a notification that belongs to the request. A client gets the log messages that it asked for and no others;
+    /// one of the handshake era that has not set a level gets all. A client that does not keep up misses it: it must not
+    /// hold up the upstream, which others use.
     pub fn notify(&self, method: &str, params: Option<&Raw>) {
-        if method == "notifications/message" && self.is_modern() && !self.wants_log(params) {
+        if method == "notifications/message" && !self.wants_log(params) {
             return;
         }
         let message = self.session.backlog().admit(message::notification(method, params));
@@ -378,8 +384,11 @@ impl Caller {
         struct Log {
             level: LogLevel,
         }
+        // In the handshake era the level is that of the session, also for requests that began before it was set.
+        let least = if self.is_modern() { self.client.log } else { self.session.client().log };
+        let Some(least) = least else { return !self.is_modern() };
         let level = params.and_then(|params| params.read::<Log>().ok()).map(|log| log.level);
-        self.client.log.is_some_and(|least| level.is_some_and(|level| level >= least))
+        level.is_some_and(|level| level >= least)
     }
 
     /// Asks the client; in the stateless protocol that is impossible.
@@ -494,6 +503,25 @@ async fn elsewhere(post: Option<&Arc<dyn Post>>, session: &str, number: u64) -> 
 mod tests {
     use super::*;
     use crate::protocol::message::Message;
+
+    #[tokio::test]
+    async fn log_messages_below_the_level_that_was_set_are_not_sent() {
+        let (out, mut messages) = mpsc::channel(8);
+        let client = |version: &str, log| ClientInfo { version: version.to_owned(), log, ..ClientInfo::default() };
+        let session = Session::new("s");
+        let legacy = Caller::new(Arc::clone(&session), client("2025-11-25", None), out.clone());
+        let modern = |log| Caller::new(Arc::clone(&session), client(MODERN_VERSION, log), out.clone());
+        let mut sent = |caller: &Caller, level: &str| {
+            let params = Raw::of(&serde_json::json!({ "level": level }));
+            caller.notify("notifications/message", Some(&params));
+            messages.try_recv().is_ok()
+        };
+        assert!(sent(&legacy, "debug") && sent(&legacy, "loud"), "all is sent until a level is set");
+        session.set_log_level(LogLevel::Error);
+        assert!(!sent(&legacy, "warning") && sent(&legacy, "error") && sent(&legacy, "alert"));
+        assert!(!sent(&modern(None), "alert") && sent(&modern(Some(LogLevel::Info)), "info"));
+        assert_eq!(session.client().version, "", "nothing else changes");
+    }
 
     #[tokio::test]
     async fn a_question_is_waited_for_no_longer_than_whoever_asks_waits() {

@@ -187,7 +187,7 @@ async fn receive(
     (out, place): (&mpsc::Sender<Bytes>, Result<Place<()>, String>),
     closing: &watch::Receiver<()>,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
-    match Message::parse(line) {
+    match Message::parse_of_client(line) {
         Ok(Message::Request { id, method, params }) => match place {
             Ok(place) => {
                 let caller = (live.clone(), Arc::clone(session), out.clone());
@@ -203,7 +203,7 @@ async fn receive(
         Ok(Message::Notification { method, params }) => live.now().take(session, &method, params.as_ref()),
         Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
         Err(error) => {
-            let _ = out.send(message::response(None, &Err(error.to_rpc()))).await;
+            let _ = out.send(message::response(error.id(), &Err(error.to_rpc()))).await;
         }
     }
     None

@@ -21,6 +21,9 @@ pub enum Fault {
     /// Nothing can be shown to it on behalf of the caller, so that it is not asked.
     #[error("{}", presentable(.0))]
     Credentials(String),
+    /// The tool is withheld for its pin, or it is not known whether it is; nothing was asked.
+    #[error("{}", presentable(.0))]
+    Withheld(String),
     /// It failed too often: its circuit breaker is open, and nothing is asked of it for a while.
     #[error("circuit open after {failures} failures in a row; the next try is in {:.1} s", .wait.as_secs_f64())]
     CircuitOpen {
@@ -85,6 +88,7 @@ impl Fault {
             | Self::UnknownSession(_)
             | Self::Rpc(_)
             | Self::Credentials(_)
+            | Self::Withheld(_)
             | Self::Unanswered(_) => false,
         }
     }
@@ -102,6 +106,7 @@ impl Fault {
             Self::Unavailable(_) | Self::CircuitOpen { .. } | Self::Unanswered(_) => Code::UpstreamUnavailable,
             Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
+            Self::Withheld(_) => Code::Quarantined,
             Self::Status { status, .. } => match status {
                 401 => Code::AuthFailed,
                 403 => Code::PermissionDenied,

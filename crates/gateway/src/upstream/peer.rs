@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -669,15 +669,15 @@ fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
             own.set(key.clone(), &Raw::of(value));
         }
         if let Some(caller) = call.caller {
-            own.set(CAPABILITIES_KEY, &Raw::of(&askable(caller)));
+            own.set(CAPABILITIES_KEY, &askable(caller));
         }
     })
 }
 
 /// What an upstream of the stateless protocol may ask a client for: it asks in its result, which a client of the
 /// handshake era does not understand.
-fn askable(caller: &Caller) -> Map<String, Value> {
-    if caller.is_modern() { caller.client().capabilities.clone() } else { Map::new() }
+fn askable(caller: &Caller) -> Raw {
+    if caller.is_modern() { caller.client().capabilities.text().clone() } else { Raw::of(&json!({})) }
 }
 
 /// The message that a text of an upstream is. While a long one is read, its thread serves no other messages, and another does.
@@ -700,7 +700,7 @@ mod tests {
         let params = Raw::of(&json!({"name": "t", "_meta": {"kept": 1, CAPABILITIES_KEY: {"elicitation": {}}}}));
         let told = |version: Option<&str>| {
             let caller = version.map(|version| {
-                let capabilities = json!({"sampling": {}}).as_object().cloned().unwrap_or_default();
+                let capabilities = [("sampling".to_owned(), json!({}))].into_iter().collect();
                 let client = ClientInfo { version: version.to_owned(), capabilities, log: None };
                 Caller::new(Session::new("s"), client, mpsc::channel(1).0)
             });
