@@ -556,7 +556,7 @@ mod tests {
                 panic!()
             };
             assert_eq!(method, "notifications/cancelled");
-            let params: Value = params.unwrap().read().unwrap();
+            let params: serde_json::Value = params.unwrap().read().unwrap();
             assert_eq!(Raw::of(&params["requestId"]), id);
         }
         session.end();

@@ -187,6 +187,7 @@ async fn in_session(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
 /// A client that can be asked for its roots, and what it is sent.
 fn rooted(name: &str) -> (Caller, mpsc::Receiver<bytes::Bytes>) {
     let capabilities = json!({"roots": {}}).as_object().cloned().unwrap();
+    let capabilities = capabilities.into_iter().collect();
     let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities, log: None };
     let (out, sent) = mpsc::channel(16);
     (Caller::new(Session::new(name), client, out), sent)
