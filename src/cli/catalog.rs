@@ -913,7 +913,7 @@ mod tests {
         let line = |old: &str, new: &str| {
             let files = [("old.json", tool(old)), ("new.json", tool(new))];
             let printed = ran(&files, "diff @/old.json @/new.json");
-            printed.lines().find(|line| line.contains("other words")).unwrap_or_default().trim().to_owned()
+            printed.lines().find(|line| line.contains("reworded")).unwrap_or_default().trim().to_owned()
         };
         assert_eq!(line("two words", "one"), "description: reworded, 2 -> 1 token");
         assert_eq!(line("one", "two words"), "description: reworded, 1 -> 2 tokens");
