@@ -19,16 +19,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{Clearance, Guard, GuardedCall, Waiting};
-use super::canonical::{canonical, canonical_list, shown_as_written};
+use super::canonical::{canonical, canonical_list};
 use super::desk::{Case, Desk};
 use super::policy::unapproved;
 use super::shared::{Shared, SpendError};
+use super::shown::shown;
 use super::sign::{Key, unhex, unique};
 use crate::common::error::{GatewayError, presentable};
-use crate::common::sanitize::SanitizeConfig;
 use crate::protocol::message::{Members, Raw};
 use crate::session::context::CallContext;
-use contextweaver_context::store::redact;
 use contextweaver_core::catalog::SelectableItem;
 
 /// The name of the gateway's question.
@@ -304,14 +303,8 @@ impl Guard for NoApproval {
     }
 }
 
-/// Arguments that a person is shown, at most.
-const MOST_SHOWN: usize = 20;
-
 /// Bytes of the answer of a person, at most: it says yes or no.
 const LONGEST_ANSWER: usize = 64 * 1024;
-
-/// Characters of a name or value that a person is shown, at most.
-const LONGEST_SHOWN: usize = 80;
 
 /// What a person has answered: the call is approved, or it is refused so.
 type Answer = Result<(), GatewayError>;
@@ -379,37 +372,6 @@ fn question(item: &SelectableItem, arguments: Vec<String>, reason: &str) -> Valu
     })
 }
 
-/// What a person is shown of the arguments of a call: as they are sent.
-pub(super) fn argument_lines(call: &GuardedCall<'_>) -> Vec<String> {
-    let members = call.arguments.as_object();
-    let written: Members<'_> =
-        call.sent_as_written().and_then(|written| serde_json::from_str(written.get()).ok()).unwrap_or_default();
-    let mut lines = Vec::new();
-    for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
-        let text = match (value.as_str(), written.get(name)) {
-            (Some(text), _) => format!("{text:?}"),
-            (None, Some(written)) => shown_as_written(written.get()),
-            (None, None) => value.to_string(),
-        };
-        lines.push(format!("{} = {}", shown(name), shown(&text)));
-    }
-    let more = members.map_or(0, |members| members.len().saturating_sub(MOST_SHOWN));
-    if more > 0 {
-        lines.push(format!("and {more} more argument{}", if more == 1 { "" } else { "s" }));
-    }
-    lines
-}
-
-/// A text on one bounded line, without secrets or what could deceive the reader.
-fn shown(text: &str) -> String {
-    let clean = redact(text).text.into_owned();
-    let clean = SanitizeConfig::default().clean(&clean).replace(['\n', '\r', '\t'], " ");
-    match clean.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("{}… ({} characters)", clean.get(..end).unwrap_or_default(), clean.chars().count()),
-        None => clean,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -419,6 +381,7 @@ mod tests {
     use super::*;
     use crate::common::error::Code;
     use crate::guard::call::Route;
+    use crate::guard::shown::argument_lines;
     use crate::protocol::client_info::{Capabilities, ClientInfo};
     use crate::protocol::message::{Message, RpcError};
     use crate::protocol::versions::MODERN_VERSION;
@@ -483,7 +446,7 @@ mod tests {
         let (caller, _messages) = caller(json!({}), "2025-11-25");
         let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
         call.arguments = arguments;
-        argument_lines(&call)
+        argument_lines(&call.arguments, call.written)
     }
 
     #[test]
@@ -515,7 +478,7 @@ mod tests {
             let written: Box<RawValue> = serde_json::from_str(text).unwrap();
             let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
             (call.arguments, call.written) = (serde_json::from_str(text).unwrap(), Some(&*written));
-            let (before, lines) = (about(&call, &item).await.unwrap(), argument_lines(&call));
+            let (before, lines) = (about(&call, &item).await.unwrap(), argument_lines(&call.arguments, call.written));
             call.approval = Some("it writes".to_owned());
             call.settle();
             assert!(call.arguments.is_null(), "what waits for a person holds no more than the text");

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::approval::argument_lines;
 use super::canonical::canonical_of;
 use super::schema::{Checker, SchemaError};
+use super::shown::argument_lines;
 use super::tolerant::Repair;
 use super::usage::{example, signature};
 use crate::common::error::{Code, GatewayError};
@@ -208,7 +208,7 @@ impl<'c> GuardedCall<'c> {
     /// and a call may wait for long.
     pub(super) fn settle(&mut self) {
         if self.approval.is_some() {
-            self.shown = argument_lines(self);
+            self.shown = argument_lines(&self.arguments, self.sent_as_written());
         }
         if self.sent_as_written().is_none() && !self.arguments.is_null() {
             self.sent = Some(Raw::of(&self.arguments));

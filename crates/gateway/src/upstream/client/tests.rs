@@ -772,14 +772,12 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
 #[test]
 fn a_server_introduces_itself_within_a_bound() {
     run(async {
-        let config = in_process(|method, _| match method {
-            "initialize" => {
-                let info = json!({"name": "x".repeat(300_000), "version": "1"});
-                Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info})))
-            }
-            _ => Err(Fault::Rpc(RpcError::method_not_found(method))),
+        let long = InProcess::new(|_: &str, _: Option<&Raw>| {
+            let info = json!({"name": "x".repeat(300_000), "version": "1"});
+            Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info})))
         });
-        let upstream = upstream(UpstreamConfig { era: Era::Legacy, ..config });
+        let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(long)) };
+        let upstream = upstream(config);
         let fault = upstream.list(AMPLE).await.unwrap_err().to_error("up").message().to_owned();
         assert!(fault.starts_with("upstream `up`: ") && fault.contains("over 262144"), "{fault}");
         assert!(upstream.server().is_none());
