@@ -68,7 +68,7 @@ pub use operations::memory::{MemoryBounds, MemoryServer};
 pub use operations::recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
 pub use operations::replay::{Replay, ReplayError, serve_replay};
 pub use operations::running_stats::{RunningStats, RunningTool};
-pub use protocol::client_info::{ClientInfo, LogLevel};
+pub use protocol::client_info::{Capabilities, ClientInfo, LogLevel};
 pub use protocol::listing::{Listing, ServerInfo};
 pub use protocol::message as wire;
 pub use protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};

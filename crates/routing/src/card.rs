@@ -32,7 +32,7 @@ use contextweaver_core::text::{Estimator, cl100k_if_over};
 /// Tokens (`cl100k_base`) of a card's line above which its description is shortened.
 pub const CARD_TARGET: usize = 60;
 
-/// Tokens (`cl100k_base`) of a card's line that no card exceeds.
+/// Tokens (`cl100k_base`) of a card's line that no card exceeds, but one whose id alone does: see [`CardDeck::shown`].
 pub const CARD_CAP: usize = 80;
 
 /// Tokens that a description may use beyond the target when the rest of the card is long.
@@ -88,11 +88,11 @@ impl ChoiceCard {
     /// # Errors
     /// [`CatalogError::CardTooLarge`] when id and tags alone exceed [`CARD_CAP`].
     pub fn of(item: &SelectableItem) -> Result<Self, CatalogError> {
-        Self::build(item).map_err(|tokens| too_large(&item.id, tokens))
+        Self::build(item).within_cap()
     }
 
-    /// The card of `item`, or the tokens of its line without a description where those exceed [`CARD_CAP`].
-    fn build(item: &SelectableItem) -> Result<Self, usize> {
+    /// The card of `item`, within its bounds or not.
+    fn build(item: &SelectableItem) -> Made {
         Self::undescribed(item).describe(&item.description)
     }
 
@@ -120,6 +120,11 @@ impl ChoiceCard {
     /// # Errors
     /// [`CatalogError::CardTooLarge`] when the path alone exceeds [`CARD_CAP`].
     pub fn internal(path: &str, label: &str, hint: &str, namespace: &str) -> Result<Self, CatalogError> {
+        Self::node(path, label, hint, namespace).within_cap()
+    }
+
+    /// The card of a node of the choice graph, within its bounds or not.
+    pub(crate) fn node(path: &str, label: &str, hint: &str, namespace: &str) -> Made {
         Self {
             id: path.to_owned(),
             name: short_name(label),
@@ -136,7 +141,6 @@ impl ChoiceCard {
             more_alternatives: 0,
         }
         .describe(hint)
-        .map_err(|tokens| too_large(path, tokens))
     }
 
     /// The same card with the score of the query it is shown for.
@@ -208,7 +212,7 @@ impl ChoiceCard {
         if fits("…") { line(&truncate(&self.description, fits)) } else { line("") }
     }
 
-    /// Exact `cl100k_base` tokens of the line as the only card, at most [`CARD_CAP`]. Counts anew at every call;
+    /// Exact `cl100k_base` tokens of the line as the only card, at most [`CARD_CAP`] but for [`CardDeck::shown`]. Counts anew at every call;
     /// [`CardDeck::tokens`] keeps the count.
     #[must_use]
     pub fn tokens(&self) -> usize {
@@ -241,22 +245,45 @@ impl ChoiceCard {
         line
     }
 
-    /// Takes as much of `text` as the target and the cap allow; errors as [`build`](Self::build).
-    fn describe(mut self, text: &str) -> Result<Self, usize> {
+    /// Takes as much of `text` as the target and the cap allow. Where even without it the line is over the cap, only the id
+    /// and what the tool declares about its danger are left.
+    fn describe(mut self, text: &str) -> Made {
         let text = single_line(text, MAX_TOKEN_BYTES * CARD_CAP);
         let tokens_over = |limit: usize, description: &str| cl100k_if_over(&self.line_with(1, 1, description), limit);
         if tokens_over(CARD_TARGET, &text).is_none() {
             self.description = text;
-            return Ok(self);
+            return Made { card: self, over: None };
         }
         let frame = self.line_with(1, 1, "");
-        if let Some(tokens) = cl100k_if_over(&frame, CARD_CAP) {
-            return Err(tokens);
+        let over = cl100k_if_over(&frame, CARD_CAP);
+        if over.is_some() {
+            self.tags.retain(|tag| SAFETY_TAGS.contains(&tag.as_str()));
+            self.cost_hint = 0.0;
+            return Made { card: self, over };
         }
         let widest = (Estimator::Cl100kBase.count(&frame) + DESCRIPTION_RESERVE).min(CARD_CAP);
         let limit = widest.max(CARD_TARGET);
         self.description = truncate(&text, |description| tokens_over(limit, description).is_none());
-        Ok(self)
+        Made { card: self, over: None }
+    }
+}
+
+/// A card as it was made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// The card, without what could be cut where it was over the cap.
+    pub(crate) card: ChoiceCard,
+    /// Tokens of its line without a description, where those exceed [`CARD_CAP`].
+    over: Option<usize>,
+}
+
+impl Made {
+    /// The card, if nothing but its description had to be cut.
+    fn within_cap(self) -> Result<ChoiceCard, CatalogError> {
+        match self.over {
+            None => Ok(self.card),
+            Some(tokens) => Err(too_large(&self.card.id, tokens)),
+        }
     }
 }
 
@@ -281,10 +308,10 @@ pub struct CardDeck {
     slots: Vec<Slot>,
 }
 
-/// A card or, where it exceeds the cap, the tokens that it would have; and its tokens once they were asked for.
+/// A card once it was asked for, and its tokens.
 #[derive(Debug, Default)]
 struct Slot {
-    card: OnceLock<Result<ChoiceCard, usize>>,
+    made: OnceLock<Made>,
     tokens: OnceLock<usize>,
 }
 
@@ -304,10 +331,24 @@ impl CardDeck {
     /// # Panics
     /// When `item` is not an item number of the catalog.
     pub fn card(&self, item: u32) -> Result<&ChoiceCard, CatalogError> {
+        let made = self.made(item);
+        made.over.map_or(Ok(&made.card), |tokens| Err(too_large(&made.card.id, tokens)))
+    }
+
+    /// The card of the item with this number as a page shows it. Where id and tags alone exceed [`CARD_CAP`], it has no
+    /// description, no cost, and of the tags those about danger; its line exceeds the cap only where an id is so long that
+    /// it does so even then. One item with a long name must not cost the others of a page their cards.
+    ///
+    /// # Panics
+    /// When `item` is not an item number of the catalog.
+    #[must_use]
+    pub fn shown(&self, item: u32) -> &ChoiceCard {
+        &self.made(item).card
+    }
+
+    fn made(&self, item: u32) -> &Made {
         let item = item as usize;
-        let source = &self.catalog.items()[item];
-        let made = self.slots[item].card.get_or_init(|| ChoiceCard::build(source));
-        made.as_ref().map_err(|tokens| too_large(&source.id, *tokens))
+        self.slots[item].made.get_or_init(|| ChoiceCard::build(&self.catalog.items()[item]))
     }
 
     /// Exact `cl100k_base` tokens of the line of the item with this number, counted once.
@@ -322,8 +363,8 @@ impl CardDeck {
         Ok(*self.slots[item as usize].tokens.get_or_init(|| card.tokens()))
     }
 
-    /// The numbers, ascending, of the items whose id and tags alone exceed [`CARD_CAP`], so that they have no card. A
-    /// caller can refuse the catalog or leave these items out before a query finds one of them. Cheap: makes no card,
+    /// The numbers, ascending, of the items whose id and tags alone exceed [`CARD_CAP`], so that they have no card within
+    /// it. A caller can refuse the catalog or leave these items out before a query finds one of them. Cheap: makes no card,
     /// and does not count lines of at most [`CARD_CAP`] bytes.
     #[must_use]
     pub fn oversized(&self) -> Vec<u32> {
@@ -661,6 +702,25 @@ mod tests {
         let error = deck.prepare().unwrap_err().to_string();
         assert_eq!(error, deck.card(0).unwrap_err().to_string());
         assert!(error.contains(&long_id), "{error}");
+    }
+
+    #[test]
+    fn what_has_no_card_within_the_cap_is_shown_by_its_id() {
+        let long_id = format!("a:{}", "Q9_x".repeat(32));
+        let tags: Vec<String> = (0..5).map(|n| format!("{n} Q9_xQ9_xQ9_xQ9_xQ9_x")).collect();
+        let tagged = SelectableItem { tags, cost_hint: 0.5, ..SelectableItem::tool("b:x", "b", "x", "Opens") };
+        let long = SelectableItem {
+            tags: vec!["destructive".to_owned(), "z".to_owned()],
+            ..SelectableItem::tool(&long_id, "a", "x", "Opens an issue")
+        };
+        let deck = CardDeck::new(Arc::new(Catalog::new(vec![long, tagged, item("Opens an issue")]).unwrap()));
+        assert_eq!(deck.oversized(), [0, 1]);
+        assert_eq!(deck.shown(0).line(1, 1), format!("[1/1] {long_id} (tool) [destructive]"));
+        assert_eq!(deck.shown(1).line(1, 1), "[1/1] b:x (tool) | side-effects");
+        assert_eq!(deck.shown(2), &card("Opens an issue"));
+        assert!(deck.shown(0).tokens() > CARD_CAP && deck.card(0).is_err());
+        let node = ChoiceCard::node(&long_id, "a", "Tools", "a");
+        assert_eq!((node.card.description(), node.over.is_some()), ("", true));
     }
 
     #[test]

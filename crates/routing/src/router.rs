@@ -533,8 +533,7 @@ impl Router {
     /// Routes a request.
     ///
     /// # Errors
-    /// [`RouteError::Filter`] when the filter names what the catalog does not have or leaves nothing,
-    /// [`RouteError::Catalog`] when a card cannot be made within its bounds.
+    /// [`RouteError::Filter`] when the filter names what the catalog does not have or leaves nothing.
     pub fn route(&self, request: &Request) -> Result<Route, RouteError> {
         let top_k = request.top_k.unwrap_or(self.config.top_k);
         let allowed = request.filter.compile(&self.catalog)?;
@@ -561,11 +560,11 @@ impl Router {
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
         let lift = |placed: &Placed| placed.position.map_or(0, |_| lift(&lifts, placed.item));
         let choices = placed.iter().map(|placed| {
-            let mut choice = self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed))?;
+            let mut choice = self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed));
             choice.card = self.with_alternatives(choice.card, placed.item, &allowed);
-            Ok::<_, CatalogError>(choice)
+            choice
         });
-        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        let choices: Vec<Choice> = choices.collect();
         // What earlier calls led to fits whatever its words are.
         let is_learned = |choice: &Choice| choice.parts.iter().any(|part| part.source == PartSource::Feedback);
         let first_is_learned = choices.first().is_some_and(is_learned);
@@ -596,20 +595,20 @@ impl Router {
     /// cards of kind `internal` with their path as id.
     ///
     /// # Errors
-    /// [`RouteError::Path`] for a path that leads nowhere, [`RouteError::Graph`], [`RouteError::Catalog`].
+    /// [`RouteError::Path`] for a path that leads nowhere, [`RouteError::Graph`].
     pub fn browse(&self, path: &Path) -> Result<Vec<ChoiceCard>, RouteError> {
         let graph = self.choice_graph()?;
-        let card = |id: NodeId| -> Result<ChoiceCard, RouteError> {
+        let card = |id: NodeId| {
             let node = graph.node(id);
             match node.kind {
-                NodeKind::Leaf(item) => Ok(self.deck.card(item)?.clone()),
+                NodeKind::Leaf(item) => self.deck.shown(item).clone(),
                 _ => {
                     let namespace = graph.namespace(id).unwrap_or_default();
-                    Ok(ChoiceCard::internal(Path::of(graph, id).as_str(), &node.label, &node.hint, namespace)?)
+                    ChoiceCard::node(Path::of(graph, id).as_str(), &node.label, &node.hint, namespace).card
                 }
             }
         };
-        resolve(graph, path)?.children.into_iter().map(card).collect()
+        Ok(resolve(graph, path)?.children.into_iter().map(card).collect())
     }
 
     /// Enough candidates for reordering and quotas to choose from.
@@ -721,7 +720,7 @@ impl Router {
         fusion: &Fusions,
         adjusted: &[ScorePart],
         lift: u64,
-    ) -> Result<Choice, CatalogError> {
+    ) -> Choice {
         let mut parts = Vec::new();
         for part in adjusted {
             match part.source {
@@ -734,9 +733,9 @@ impl Router {
         if lift > 0 {
             parts.push(Part { source: PartSource::Feedback, value: lift as i64 });
         }
-        let card = self.deck.card(placed.item)?.clone();
+        let card = self.deck.shown(placed.item).clone();
         let score = (placed.score as f64 / SCORE_UNITS as f64 * 1e4).round() / 1e4;
-        Ok(Choice { card: card.with_score(score), placement: placed.placement, score: placed.score, parts })
+        Choice { card: card.with_score(score), placement: placed.placement, score: placed.score, parts }
     }
 
     /// The parts of a retrieval score: the words of the query in the item, its meaning, and the exact name as the

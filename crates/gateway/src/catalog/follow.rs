@@ -9,10 +9,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::serving::Serving;
+use crate::protocol::message::Raw;
+use crate::session::subscriptions::Subscriptions;
+use crate::upstream::call::Call;
 use crate::upstream::client::Upstream;
 use crate::upstream::mailbox::{Event, Events};
 
@@ -94,7 +98,11 @@ impl Rereads {
 }
 
 /// Acts on what upstreams say unasked, as long as a gateway is there; another may take its place.
-pub(crate) async fn follow(serving: Arc<ArcSwap<Weak<Serving>>>, mut events: Events) {
+pub(crate) async fn follow(
+    serving: Arc<ArcSwap<Weak<Serving>>>,
+    subscriptions: Arc<Subscriptions>,
+    mut events: Events,
+) {
     enum Heard {
         Event(Option<(Arc<str>, Event)>),
         Ended(Option<Arc<str>>),
@@ -128,14 +136,47 @@ pub(crate) async fn follow(serving: Arc<ArcSwap<Weak<Serving>>>, mut events: Eve
             Heard::Event(Some((upstream, Event::PromptsChanged))) => {
                 changed(upstream, "notifications/prompts/list_changed");
             }
-            Heard::Event(Some((_, Event::ResourceUpdated(params)))) => {
-                serving.clients().tell_all("notifications/resources/updated", params.as_ref());
+            Heard::Event(Some((upstream, Event::ResourceUpdated(uri)))) => {
+                // Each speaks of its own resources.
+                if serving.upstream_of_uri(&uri).is_some_and(|owner| *owner.name() == *upstream) {
+                    tell_of_update(&serving, &uri);
+                }
+            }
+            Heard::Event(Some((_, Event::TaskStatus(params)))) => {
+                // With several clients nobody can tell whose task it is.
+                if serving.upstreams().only().is_some() && serving.clients().count() == 1 {
+                    serving.clients().tell_all("notifications/tasks/status", Some(&params));
+                }
+            }
+            Heard::Event(Some((upstream, Event::Connected))) => {
+                tokio::spawn(watch_again(Arc::downgrade(&serving), Arc::clone(&subscriptions), upstream));
             }
             Heard::Event(Some((upstream, Event::Lost))) => {
                 if let Some(upstream) = serving.upstreams().get(&upstream) {
                     tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
                 }
             }
+        }
+    }
+}
+
+/// Tells clients that a resource has other content now.
+fn tell_of_update(serving: &Serving, uri: &str) {
+    serving.clients().tell_all("notifications/resources/updated", Some(&Raw::of(&json!({ "uri": uri }))));
+}
+
+/// Has an upstream watch what it watched on another connection. Clients are told of each resource, which may have
+/// changed meanwhile.
+async fn watch_again(serving: Weak<Serving>, subscriptions: Arc<Subscriptions>, upstream: Arc<str>) {
+    for uri in subscriptions.all() {
+        let Some(serving) = serving.upgrade() else { return };
+        let Some(owner) = serving.upstream_of_uri(&uri).filter(|owner| *owner.name() == *upstream) else { continue };
+        let params = Raw::of(&json!({ "uri": uri }));
+        let tell = || owner.request(Call::own("resources/subscribe", Some(&params)));
+        match subscriptions.renew(&uri, tell).await {
+            Some(Ok(_)) => tell_of_update(&serving, &uri),
+            Some(Err(fault)) => tracing::warn!(%upstream, uri, %fault, "changes of a resource are not heard any more"),
+            None => {}
         }
     }
 }

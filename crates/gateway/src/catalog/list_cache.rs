@@ -83,6 +83,7 @@ impl ListCache {
     pub(super) fn write(&self, upstream: &Upstream, listing: &Listing) {
         let Some(server) = upstream.server() else { return };
         let config = digest_of(upstream.config());
+        let server = ServerInfo::clone(&server);
         let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
         let path = self.path_of(upstream);
         let Ok(text) = serde_json::to_string(&kept) else { return };

@@ -144,9 +144,8 @@ fn tools<'e>(mode: Mode, shelf: Option<&'e Shelf>, names: &'e [String]) -> impl 
             shown
         }
         Mode::Gateway | Mode::Proxy => {
-            let card = shelf?.router.deck().card(u32::try_from(at).ok()?);
-            let description = card.map(|card| card.description().to_owned()).unwrap_or_default();
-            let stripped = json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
+            let card = shelf?.router.deck().shown(u32::try_from(at).ok()?);
+            let stripped = json!({"name": name, "description": card.description(), "inputSchema": {"type": "object"}});
             Some(stripped.to_string())
         }
     })

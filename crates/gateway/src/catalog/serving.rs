@@ -179,6 +179,7 @@ impl OpeningCatalog {
         // Before any call is answered: rows of calls say what was served by the event that stands before them.
         serving.observe(&view, started);
         serving.view.store(Arc::clone(&view));
+        serving.tell_upstreams(&view);
         let _ = serving.is_open.set(());
         if let Some(lessons) = &serving.lessons {
             let (all, absent) = lessons.counts(&view);
@@ -221,6 +222,9 @@ impl Serving {
             Some(before) => before.lessons.clone(),
             None => config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new),
         };
+        // With a single upstream of a passthrough nothing is withheld.
+        let holds = guards.withholds_changed() && upstreams.only().is_none();
+        upstreams.iter().for_each(|upstream| upstream.hold_until_reviewed(holds));
         let list_cache = config.startup.list_cache.clone().map(|folder| Arc::new(ListCache::new(folder)));
         // Another configuration takes the place of one that serves only when all is known to work.
         let last_time = match &list_cache {
@@ -324,6 +328,12 @@ impl Serving {
         self.view.load_full()
     }
 
+    /// The upstream that the resource with this address belongs to.
+    pub(crate) fn upstream_of_uri(&self, uri: &str) -> Option<Arc<Upstream>> {
+        let by_route = || self.upstreams.of_server(self.view().routes().server_of_uri(uri)).cloned();
+        self.upstreams.only().cloned().or_else(by_route)
+    }
+
     /// What the caller's visibility profile shows of it; nothing when the configuration has no such profile.
     pub(crate) fn view_for(&self, caller: &Caller) -> Arc<CatalogView> {
         let all = self.view();
@@ -389,7 +399,7 @@ impl Serving {
                 tools: listing.map_or(0, |listing| listing.tools.len()),
                 resources: listing.map_or(0, |listing| listing.resources.len()),
                 prompts: listing.map_or(0, |listing| listing.prompts.len()),
-                version: upstream.server().map(|server| server.version),
+                version: upstream.server().map(|server| server.version.clone()),
                 circuit: upstream.circuit(),
                 fault: fault.map(|fault| fault.to_string()),
             }
@@ -437,11 +447,15 @@ impl Serving {
                     if !self.closing.load(Ordering::Acquire) {
                         tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
                     }
+                    if let Some(upstream) = self.upstreams.of_server(Some(&name)) {
+                        upstream.not_listed();
+                    }
                     lock(&self.faults).insert(name, fault);
                 }
             }
         }
-        if differs || matches!(serve, Serve::Always) {
+        // Where changed tools are withheld, calls wait for the review of what was listed, also where it is the same.
+        if differs || matches!(serve, Serve::Always) || self.guards.withholds_changed() {
             self.serve(before.generation + 1, listings, started).await?;
             self.guards.forget_results().await;
         }
@@ -470,9 +484,22 @@ impl Serving {
         let contents = || Contents::of(listings);
         let view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
         self.observe(&view, started);
-        self.view.store(Arc::new(view));
+        let view = Arc::new(view);
+        self.view.store(Arc::clone(&view));
+        self.tell_upstreams(&view);
         self.prepare_search();
         Ok(())
+    }
+
+    /// Tells upstreams which of their tools are withheld, for calls that wait to know.
+    fn tell_upstreams(&self, view: &CatalogView) {
+        for upstream in self.upstreams.iter() {
+            let server = upstream.server_name();
+            let Some(listing) = view.listings.get(server) else { continue };
+            let changed = view.changed.iter().filter(|(_, changed)| changed.server == server);
+            let reason = |id: &String| view.quarantined.get(id).cloned().unwrap_or_default();
+            upstream.reviewed(listing, changed.map(|(id, changed)| (changed.name.clone(), reason(id))).collect());
+        }
     }
 
     fn observe(&self, view: &CatalogView, started: Instant) {

@@ -9,13 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::names::{Names, published_name};
 use super::pages::{Entries, Lists};
 use super::routes::Routes;
 use super::shelf::{Shelf, Target};
 use crate::protocol::headers::{ParamHeaders, param_headers};
-use crate::protocol::listing::Listing;
+use crate::protocol::listing::{Listing, too_large};
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, inspect, load_listings, server_namespace};
@@ -326,16 +327,28 @@ impl CatalogView {
 
 /// The items that these lists define, and the definitions that cannot be used; the keys are the names of the servers.
 pub(crate) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
-    let lists: Vec<catalog::Listing<'_>> = listings
-        .iter()
-        .map(|(server, listing)| catalog::Listing {
-            server,
-            tools: &listing.tools,
-            resources: &listing.resources,
-            prompts: &listing.prompts,
-        })
-        .collect();
-    load_listings(&lists)
+    let mut left_out = Vec::new();
+    let mut read: Vec<(&String, [Cow<'_, [Box<RawValue>]>; 3])> = Vec::new();
+    for (server, listing) in listings {
+        let lists = [("tools", &listing.tools), ("resources", &listing.resources), ("prompts", &listing.prompts)];
+        read.push((server, lists.map(|(form, list)| bounded(&format!("{server}: {form}"), list, &mut left_out))));
+    }
+    let lists =
+        read.iter().map(|(server, [tools, resources, prompts])| catalog::Listing { server, tools, resources, prompts });
+    let (items, unusable) = load_listings(&lists.collect::<Vec<_>>());
+    left_out.extend(unusable);
+    (items, left_out)
+}
+
+/// The definitions of a list at `place` that are read: what is too large for that is left out.
+fn bounded<'l>(place: &str, list: &'l [Box<RawValue>], left_out: &mut Vec<LeftOut>) -> Cow<'l, [Box<RawValue>]> {
+    let found = list.iter().enumerate().filter_map(|(index, raw)| Some((index, too_large(raw)?)));
+    let found: Vec<_> = found.map(|(index, reason)| LeftOut { place: format!("{place}[{index}]"), reason }).collect();
+    if found.is_empty() {
+        return Cow::Borrowed(list);
+    }
+    left_out.extend(found);
+    Cow::Owned(list.iter().filter(|raw| too_large(raw).is_none()).cloned().collect())
 }
 
 #[cfg(test)]
@@ -343,6 +356,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_definition_that_is_too_large_is_left_out_and_the_others_are_served() {
+        let tool = |name: &str, more: String| -> Box<RawValue> {
+            RawValue::from_string(format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"x":{more}}}"#))
+                .unwrap()
+        };
+        let tools = vec![
+            tool("a", "1".to_owned()),
+            tool("b", format!("[{}0]", "0,".repeat(60_000))),
+            tool("c", format!("\"{}\"", "x".repeat(1 << 20))),
+            tool("d", "2".to_owned()),
+        ];
+        let listing = Listing { tools, ..Listing::default() };
+        let (items, left_out) = items_of(&BTreeMap::from([("s".to_owned(), Arc::new(listing))]));
+        assert_eq!(items.iter().map(|item| item.name.as_str()).collect::<Vec<_>>(), ["a", "d"]);
+        let shown: Vec<String> = left_out.iter().map(|left| format!("{}: {}", left.place, left.reason)).collect();
+        assert!(shown[0].starts_with("s: tools[1]: it has more than 50000 values"), "{shown:?}");
+        assert!(shown[1].starts_with("s: tools[2]: it has 10"), "{shown:?}");
+    }
 
     proptest! {
         #[test]

@@ -139,6 +139,9 @@ pub(crate) enum Exhausted {
     /// It took too long.
     #[error("took longer than {} s", .0.as_secs_f64())]
     TooLong(Duration),
+    /// It was not begun: what it is about has more values than are read at once.
+    #[error("is given up: there are more than {0} values in it")]
+    TooMuch(usize),
     /// The thread that did it ended early.
     #[error("broke off")]
     Stopped,

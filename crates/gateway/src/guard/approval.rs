@@ -19,16 +19,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{Clearance, Guard, GuardedCall, Waiting};
-use super::canonical::{canonical, canonical_list, shown_as_written};
+use super::canonical::{canonical, canonical_list};
 use super::desk::{Case, Desk};
 use super::policy::unapproved;
 use super::shared::{Shared, SpendError};
+use super::shown::shown;
 use super::sign::{Key, unhex, unique};
-use crate::common::error::GatewayError;
-use crate::common::sanitize::SanitizeConfig;
+use crate::common::error::{GatewayError, presentable};
 use crate::protocol::message::{Members, Raw};
 use crate::session::context::CallContext;
-use contextweaver_context::store::redact;
 use contextweaver_core::catalog::SelectableItem;
 
 /// The name of the gateway's question.
@@ -104,7 +103,10 @@ impl Seals {
 }
 
 /// What is approved, as one text: who calls what with which arguments.
-fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
+///
+/// # Errors
+/// The arguments are large, and the turn to read them did not come.
+async fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> Result<String, GatewayError> {
     let session = call.caller.session();
     let [caller, tenant, operation, server, id] = [
         json!(session.identity().name),
@@ -114,7 +116,7 @@ fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
         json!(item.id),
     ]
     .map(|value| canonical(&value));
-    canonical_list(&[&caller, &tenant, &operation, &server, &id, &call.canonical_arguments()])
+    Ok(canonical_list(&[&caller, &tenant, &operation, &server, &id, &call.canonical_in_turn().await?]))
 }
 
 /// What makes tickets, and where they are spent.
@@ -167,7 +169,7 @@ impl Approvals {
             profile: session.identity().profile.clone(),
             item: item.id.clone(),
             reason: reason.to_owned(),
-            arguments: argument_lines(call),
+            arguments: call.shown.clone(),
         };
         let Some(mut laid) = self.desk.lay(case) else {
             return Err(unapproved(item, reason, "the operator has too much to answer, or answers nothing now"));
@@ -251,7 +253,7 @@ impl Guard for BroughtApproval {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some((item, reason)) = call.item.zip(call.approval.clone()) else { return Ok(Clearance::Go) };
-            let about = about(call, item);
+            let about = about(call, item).await?;
             if let Some(context) = self.0.brought(call, item, &about, &reason).await? {
                 call.context = context;
                 call.approved = Some(about);
@@ -277,11 +279,11 @@ impl Guard for AskedApproval {
             }
             let seals = self.0.seals().await.map_err(|why| unapproved(item, reason, why))?;
             let now = self.0.shared.wall.now();
-            let state = seals.seal(Stage::Asked, &about(call, item), None, now);
+            let state = seals.seal(Stage::Asked, &about(call, item).await?, None, now);
             Ok(Clearance::Ask(Raw::of(&json!({
                 "resultType": "input_required",
                 "inputRequests": {
-                    (QUESTION): {"method": "elicitation/create", "params": question(item, argument_lines(call), reason)},
+                    (QUESTION): {"method": "elicitation/create", "params": question(item, call.shown.clone(), reason)},
                 },
                 "requestState": state,
             }))))
@@ -301,11 +303,8 @@ impl Guard for NoApproval {
     }
 }
 
-/// Arguments that a person is shown, at most.
-const MOST_SHOWN: usize = 20;
-
-/// Characters of a name or value that a person is shown, at most.
-const LONGEST_SHOWN: usize = 80;
+/// Bytes of the answer of a person, at most: it says yes or no.
+const LONGEST_ANSWER: usize = 64 * 1024;
 
 /// What a person has answered: the call is approved, or it is refused so.
 type Answer = Result<(), GatewayError>;
@@ -315,10 +314,10 @@ type Answer = Result<(), GatewayError>;
 /// # Errors
 /// No answer comes: the client fails, or is gone.
 async fn ask(call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<Answer, GatewayError> {
-    let question = Raw::of(&question(item, argument_lines(call), reason));
+    let question = Raw::of(&question(item, call.shown.clone(), reason));
     let answer = call.caller.ask("elicitation/create", Some(&question)).await;
-    let answer =
-        answer.map_err(|error| unapproved(item, reason, &format!("nobody approved it ({})", error.message)))?;
+    let answer = answer
+        .map_err(|error| unapproved(item, reason, &format!("nobody approved it ({})", presentable(&error.message))))?;
     call.note_approver(CLIENT);
     Ok(judge(item, reason, &answer))
 }
@@ -340,13 +339,20 @@ fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Answer {
     #[derive(Deserialize)]
     struct Elicited {
         action: String,
-        #[serde(default)]
-        content: Value,
+        content: Option<Content>,
     }
-    let answer: Elicited =
-        answer.read().map_err(|error| unapproved(item, reason, &format!("nobody approved it ({error})")))?;
-    match (answer.action.as_str(), answer.content.get("approve")) {
-        ("accept", Some(Value::Bool(true))) => Ok(()),
+    #[derive(Deserialize)]
+    struct Content {
+        #[serde(default)]
+        approve: bool,
+    }
+    let unread = |why: String| unapproved(item, reason, &format!("nobody approved it ({why})"));
+    if answer.bytes().len() > LONGEST_ANSWER {
+        return Err(unread(format!("the answer has {} bytes, over {LONGEST_ANSWER}", answer.bytes().len())));
+    }
+    let answer: Elicited = answer.read().map_err(|error| unread(error.to_string()))?;
+    match (answer.action.as_str(), answer.content) {
+        ("accept", Some(Content { approve: true })) => Ok(()),
         ("cancel", _) => Err(unapproved(item, reason, "the request for approval was dismissed")),
         _ => Err(unapproved(item, reason, "it was not approved")),
     }
@@ -366,37 +372,6 @@ fn question(item: &SelectableItem, arguments: Vec<String>, reason: &str) -> Valu
     })
 }
 
-/// What a person is shown of the arguments of a call: as they are sent.
-fn argument_lines(call: &GuardedCall<'_>) -> Vec<String> {
-    let members = call.arguments.as_object();
-    let written: Members<'_> =
-        call.sent_as_written().and_then(|written| serde_json::from_str(written.get()).ok()).unwrap_or_default();
-    let mut lines = Vec::new();
-    for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
-        let text = match (value.as_str(), written.get(name)) {
-            (Some(text), _) => format!("{text:?}"),
-            (None, Some(written)) => shown_as_written(written.get()),
-            (None, None) => value.to_string(),
-        };
-        lines.push(format!("{} = {}", shown(name), shown(&text)));
-    }
-    let more = members.map_or(0, |members| members.len().saturating_sub(MOST_SHOWN));
-    if more > 0 {
-        lines.push(format!("and {more} more argument{}", if more == 1 { "" } else { "s" }));
-    }
-    lines
-}
-
-/// A text on one bounded line, without secrets or what could deceive the reader.
-fn shown(text: &str) -> String {
-    let clean = redact(text).text.into_owned();
-    let clean = SanitizeConfig::default().clean(&clean).replace(['\n', '\r', '\t'], " ");
-    match clean.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("{}… ({} characters)", clean.get(..end).unwrap_or_default(), clean.chars().count()),
-        None => clean,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -406,7 +381,8 @@ mod tests {
     use super::*;
     use crate::common::error::Code;
     use crate::guard::call::Route;
-    use crate::protocol::client_info::ClientInfo;
+    use crate::guard::shown::argument_lines;
+    use crate::protocol::client_info::{Capabilities, ClientInfo};
     use crate::protocol::message::{Message, RpcError};
     use crate::protocol::versions::MODERN_VERSION;
     use crate::session::client::{Caller, Session};
@@ -441,7 +417,11 @@ mod tests {
     fn caller(capabilities: Value, version: &str) -> (Caller, mpsc::Receiver<Bytes>) {
         let (out, messages) = mpsc::channel(8);
         let Value::Object(capabilities) = capabilities else { panic!() };
-        let client = ClientInfo { version: version.to_owned(), capabilities, ..ClientInfo::default() };
+        let client = ClientInfo {
+            version: version.to_owned(),
+            capabilities: Capabilities::from_iter(capabilities),
+            ..ClientInfo::default()
+        };
         (Caller::new(Session::new("s"), client, out), messages)
     }
 
@@ -466,7 +446,7 @@ mod tests {
         let (caller, _messages) = caller(json!({}), "2025-11-25");
         let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
         call.arguments = arguments;
-        argument_lines(&call)
+        argument_lines(&call.arguments, call.written)
     }
 
     #[test]
@@ -490,22 +470,28 @@ mod tests {
         assert!(message.ends_with("and 10 more arguments"), "{message}");
     }
 
-    #[test]
-    fn numbers_are_approved_and_shown_as_they_are_written() {
+    #[tokio::test]
+    async fn numbers_are_approved_and_shown_as_they_are_written() {
         let (caller, _messages) = caller(json!({}), "2025-11-25");
         let item = tool("bank:pay");
-        let call = |text: &str| {
+        let call = async |text: &str| {
             let written: Box<RawValue> = serde_json::from_str(text).unwrap();
             let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default());
             (call.arguments, call.written) = (serde_json::from_str(text).unwrap(), Some(&*written));
-            (about(&call, &item), argument_lines(&call))
+            let (before, lines) = (about(&call, &item).await.unwrap(), argument_lines(&call.arguments, call.written));
+            call.approval = Some("it writes".to_owned());
+            call.settle();
+            assert!(call.arguments.is_null(), "what waits for a person holds no more than the text");
+            assert_eq!((about(&call, &item).await.unwrap(), &call.shown), (before.clone(), &lines));
+            (before, lines)
         };
-        let amount = |amount: &str| call(&format!(r#"{{"amount": {amount}, "of": [{{"b" : {amount}}}, 1]}}"#));
-        let (one, lines) = amount("12345678901234567890124");
+        let amount =
+            async |amount: &str| call(&format!(r#"{{"amount": {amount}, "of": [{{"b" : {amount}}}, 1]}}"#)).await;
+        let (one, lines) = amount("12345678901234567890124").await;
         assert_eq!(lines, ["amount = 12345678901234567890124", r#"of = [{"b":12345678901234567890124},1]"#]);
-        assert_ne!(one, amount("12345678901234567890999").0);
-        assert_eq!(one, amount("1.2345678901234567890124e22").0);
-        assert_eq!(call(r#"{"a":1,"b":2.0}"#).0, call(r#"{"b": 2, "a": 1.0}"#).0);
+        assert_ne!(one, amount("12345678901234567890999").await.0);
+        assert_eq!(one, amount("1.2345678901234567890124e22").await.0);
+        assert_eq!(call(r#"{"a":1,"b":2.0}"#).await.0, call(r#"{"b": 2, "a": 1.0}"#).await.0);
     }
 
     #[test]
@@ -521,6 +507,8 @@ mod tests {
             (Ok(json!({"action": "accept", "content": {"approve": "true"}})), false),
             (Ok(json!({"action": "accept", "content": {}})), false),
             (Ok(json!({"action": "accept"})), false),
+            (Ok(json!({"action": "accept", "content": [[]]})), false),
+            (Ok(json!({"action": "accept", "content": {"approve": true, "x": "x".repeat(LONGEST_ANSWER)}})), false),
             (Ok(json!({"action": "decline", "content": {"approve": true}})), false),
             (Ok(json!({"action": "cancel"})), false),
             (Ok(json!([])), false),
@@ -529,7 +517,7 @@ mod tests {
         for (answer, expected) in answers {
             let (caller, mut messages) = caller(json!({"elicitation": {}}), "2025-11-25");
             let session = Arc::clone(caller.session());
-            let shown = format!("{answer:?}");
+            let shown = format!("{answer:.100?}");
             let client = tokio::spawn(async move {
                 let Message::Request { id, method, .. } = Message::parse(messages.recv().await.unwrap()).unwrap()
                 else {

@@ -122,7 +122,7 @@ impl Guard for Cache {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some(item) = call.item else { return Ok(Clearance::Go) };
-            let text = key(item, &call.canonical_arguments(), call.caller.session().tenant());
+            let text = key(item, &call.canonical_in_turn().await?, call.caller.session().tenant());
             call.cache_key = Some(CacheKey { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;

@@ -5,12 +5,13 @@ use std::pin::Pin;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::canonical::{canonical, canonical_as_written};
+use super::canonical::canonical_of;
 use super::schema::{Checker, SchemaError};
+use super::shown::argument_lines;
 use super::tolerant::Repair;
 use super::usage::{example, signature};
-use crate::common::error::GatewayError;
-use crate::common::work::LARGE;
+use crate::common::error::{Code, GatewayError};
+use crate::common::work::{Exhausted, LARGE, in_turn_if};
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
 use crate::session::context::CallContext;
@@ -78,8 +79,12 @@ pub(crate) struct GuardedCall<'c> {
     pub(crate) written: Option<&'c RawValue>,
     /// What goes along with the call; approval takes out what was meant for it.
     pub(crate) context: CallContext,
-    /// The arguments, parsed and repaired.
+    /// The arguments, parsed and repaired, while guards look at them; then `Null`.
     pub(crate) arguments: Value,
+    /// The arguments as they are sent, once the guards have looked at them; `None` where that is as they were written.
+    sent: Option<Raw>,
+    /// What a person who has to approve the call is shown of the arguments.
+    pub(super) shown: Vec<String>,
     /// What was repaired in them.
     pub(super) repairs: Vec<Repair>,
     /// The item under the other spellings of its address.
@@ -106,6 +111,8 @@ impl<'c> GuardedCall<'c> {
             written: None,
             context,
             arguments: Value::Null,
+            sent: None,
+            shown: Vec::new(),
             repairs: Vec::new(),
             spellings: Vec::new(),
             approval: None,
@@ -193,15 +200,37 @@ impl<'c> GuardedCall<'c> {
 
     /// The arguments as they are sent.
     pub(crate) fn sent_arguments(&self) -> Raw {
-        self.sent_as_written().map_or_else(|| Raw::of(&self.arguments), Raw::of)
+        let sent = self.sent_as_written().map(Raw::of).or_else(|| self.sent.clone());
+        sent.unwrap_or_else(|| Raw::of(&self.arguments))
+    }
+
+    /// Forgets the parsed arguments, at which no guard looks any more: they take up to sixty times the room of their text,
+    /// and a call may wait for long.
+    pub(super) fn settle(&mut self) {
+        if self.approval.is_some() {
+            self.shown = argument_lines(&self.arguments, self.sent_as_written());
+        }
+        if self.sent_as_written().is_none() && !self.arguments.is_null() {
+            self.sent = Some(Raw::of(&self.arguments));
+        }
+        self.arguments = Value::Null;
     }
 
     /// The canonical text of the arguments that are sent.
     pub(super) fn canonical_arguments(&self) -> String {
-        match self.sent_as_written() {
-            Some(written) => canonical_as_written(written.get(), &self.arguments),
-            None => canonical(&self.arguments),
-        }
+        canonical_of(self.sent_arguments().bytes()).unwrap_or_default()
+    }
+
+    /// The same; where the arguments are large, this waits for its turn.
+    ///
+    /// # Errors
+    /// The turn did not come.
+    pub(super) async fn canonical_in_turn(&self) -> Result<String, GatewayError> {
+        let is_large = self.written.map_or(0, |written| written.get().len()) > LARGE;
+        let canonical = in_turn_if(is_large, || self.canonical_arguments()).await;
+        canonical.map_err(|exhausted| {
+            GatewayError::exhausted(Code::ArgsInvalid, "reading the arguments", exhausted).at(self.subject())
+        })
     }
 }
 
@@ -257,8 +286,11 @@ pub(super) trait Guard: Send + Sync {
     fn present(&self, _call: &GuardedCall<'_>, _envelope: &mut ResultEnvelope) {}
 
     /// Changes a result that is passed on in the form in which it came.
-    fn present_raw(&self, result: Raw) -> Raw {
-        result
+    ///
+    /// # Errors
+    /// That would take too much.
+    fn present_raw(&self, result: Raw) -> Result<Raw, Exhausted> {
+        Ok(result)
     }
 
     /// What a dry run says about the guard; nothing is used up.

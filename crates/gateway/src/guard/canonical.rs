@@ -28,6 +28,12 @@ pub(crate) fn canonical_as_written(written: &str, value: &Value) -> String {
     if is_all_held(written) { canonical(value) } else { rewritten(written, Form::Canonical) }
 }
 
+/// The canonical text of what `written` says; `None` where it is not JSON.
+pub(crate) fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
+    let written = std::str::from_utf8(written.as_ref()).ok()?;
+    serde_json::from_str(written).ok().map(|value| canonical_as_written(written, &value))
+}
+
 /// What `written` says on one line, with each number as it stands there.
 pub(crate) fn shown_as_written(written: &str) -> String {
     rewritten(written, Form::Shown)

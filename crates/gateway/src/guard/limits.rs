@@ -21,7 +21,7 @@ use super::state::{Exceeded, Take, Want};
 use crate::common::error::{Code, GatewayError};
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_context::store::{Clock, SystemClock};
-use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::catalog::{Kind, SelectableItem};
 
 /// How often a caller may call what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,14 +64,25 @@ impl RateLimits {
     /// What a call of `tool` by the caller `subject` has to be permitted by; `item` is what it calls, and `own` the
     /// quota that the policy file gives that.
     fn wants(&self, tool: MetaTool, item: Option<&SelectableItem>, own: Quota, subject: &str) -> Vec<Want> {
-        let of_item = item.map(|item| {
-            let fitting = self.per_tool.iter().filter(|(glob, _)| glob.names(item));
-            (item.id.as_str(), fitting.fold(own, |quota, (_, more)| quota.and(*more)))
-        });
-        let all = std::iter::once((tool.name(), self.of(tool))).chain(of_item);
+        let want = |scope: String, quota| Want { subject: subject.to_owned(), scope, quota };
         // Most calls are limited by nothing, and cost nothing here.
-        let limited = all.filter(|(_, quota)| quota.is_limited());
-        limited.map(|(scope, quota)| Want { subject: subject.to_owned(), scope: scope.to_owned(), quota }).collect()
+        let of_tool =
+            Some(self.of(tool)).filter(|quota| quota.is_limited()).map(|quota| want(tool.name().to_owned(), quota));
+        let of_item = item.and_then(|item| {
+            let fitting = self.per_tool.iter().filter(|(glob, _)| glob.names(item));
+            let quota = fitting.fold(own, |quota, (_, more)| quota.and(*more));
+            quota.is_limited().then(|| want(counted_as(item), quota))
+        });
+        of_tool.into_iter().chain(of_item).collect()
+    }
+}
+
+/// The name under which calls of an item are counted. It says nothing of the definition, as an id does: a server must not
+/// give its callers new quotas by changing a description.
+fn counted_as(item: &SelectableItem) -> String {
+    match item.metadata.get("uri").and_then(Value::as_str).filter(|_| item.kind == Kind::Resource) {
+        Some(address) => format!("resource::{}:{address}", item.namespace),
+        None => item.id.split(['@', '#']).next().unwrap_or(&item.id).to_owned(),
     }
 }
 
@@ -199,8 +210,14 @@ mod tests {
         };
         insta::assert_snapshot!(shown(limits.wants(MetaTool::Execute, Some(&item), own, "s")), @r"
         s tool_execute Some(9) None
-        s fs:read#00000000 Some(4) Some(3)
+        s fs:read Some(4) Some(3)
         ");
+        let changed = SelectableItem::tool("fs:read@2#11111111", "fs", "read", "");
+        assert_eq!(counted_as(&changed), counted_as(&item));
+        let mut resource = SelectableItem::tool("resource::fs:notes#0123abcd", "fs", "notes", "");
+        resource.kind = Kind::Resource;
+        resource.metadata.insert("uri".to_owned(), "file:///a#b".into());
+        assert_eq!(counted_as(&resource), "resource::fs:file:///a#b");
         assert!(limits.wants(MetaTool::Browse, None, Quota::default(), "s").is_empty());
     }
 

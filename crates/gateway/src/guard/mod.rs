@@ -28,6 +28,7 @@ mod result_schema;
 mod sanitize;
 pub mod schema;
 mod shared;
+mod shown;
 pub mod sign;
 pub mod sqlite_state;
 pub mod state;

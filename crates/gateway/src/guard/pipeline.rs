@@ -42,7 +42,7 @@ use super::state::{MemoryState, Pinned, State};
 use super::visibility::Hidden;
 use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::SanitizeConfig;
-use crate::common::work::in_turn_if;
+use crate::common::work::{Exhausted, LARGE, in_turn_if};
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
 use contextweaver_context::event::{ResultEnvelope, Sensitivity};
@@ -269,7 +269,8 @@ impl Guards {
         let checked =
             self.rows_of(call.route).try_for_each(|row| row.guard.check(call).inspect_err(|_| refused_by(row.name)));
         // Whoever gets so far may call what this is about, and may know how.
-        checked.map_err(|error| if error.code == Code::ArgsInvalid { call.taught(error) } else { error })
+        let checked = checked.map_err(|error| if error.code == Code::ArgsInvalid { call.taught(error) } else { error });
+        checked.inspect(|()| call.settle())
     }
 
     /// The same for a call with arguments, which may be long work: then it waits for its turn.
@@ -329,9 +330,15 @@ impl Guards {
         self.of(call.route).for_each(|guard| guard.present(call, envelope));
     }
 
-    /// A result that is passed on in the form in which it came, as far as the guards leave it so.
-    pub(crate) fn present_raw(&self, route: Route, result: Raw) -> Raw {
-        self.of(route).fold(result, |result, guard| guard.present_raw(result))
+    /// A result that is passed on in the form in which it came, as far as the guards leave it so. Where it is large, this
+    /// waits for its turn.
+    ///
+    /// # Errors
+    /// The turn did not come, or a guard would have to read too much.
+    pub(crate) async fn present_raw(&self, route: Route, result: Raw) -> Result<Raw, Exhausted> {
+        let is_large = result.bytes().len() > LARGE;
+        let present = || self.of(route).try_fold(result, |result, guard| guard.present_raw(result));
+        in_turn_if(is_large, present).await?
     }
 
     /// What a dry run says about each guard that has agreed.
@@ -424,6 +431,11 @@ impl Guards {
     pub(crate) fn pins_have_changed(&self) -> bool {
         let changed = self.pins.have_changed();
         changed.inspect_err(|error| tracing::warn!(%error, "the pins cannot be read")).unwrap_or(false)
+    }
+
+    /// Whether tools are withheld whose definitions are not those that are pinned.
+    pub(crate) fn withholds_changed(&self) -> bool {
+        self.config.pins.mode == PinMode::Strict
     }
 
     /// Whether pins can change without this process.

@@ -1,12 +1,12 @@
 //! Checks the structured results of tools against the output schemas that the tools declare.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::{Guard, GuardedCall};
 use super::schema::{Checker, OutputCheck, Quote, Violation, refused, unusable};
 use crate::common::error::{Code, GatewayError};
 use crate::protocol::message::{Members, Raw};
+use crate::protocol::strict::{self, MOST_VALUES};
 
 /// Checks results against output schemas.
 pub(super) struct ResultSchema {
@@ -44,18 +44,26 @@ impl Guard for ResultSchema {
     }
 }
 
-/// Where a result breaks the promise of the output schema. Failures and questions promise nothing.
+/// Where a result breaks the promise of the output schema. Failures and questions promise nothing, and whether a result is
+/// one of these is no question of the parser: each of its members stands once, and so do those of its structured content.
 fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
+    let whole = |reason: String| vec![Violation { path: String::new(), reason }];
+    let is_bounded = std::str::from_utf8(result.bytes()).is_ok_and(|text| strict::has_at_most(text, MOST_VALUES));
+    if !is_bounded {
+        return whole(format!("it has more than {MOST_VALUES} values, which are not read at once"));
+    }
     let Ok(members) = result.read::<Members<'_>>() else { return Vec::new() };
+    if let Some(name) = members.repeated() {
+        return whole(format!("`{name}` appears twice in it, and its reader may take either"));
+    }
     let is = |key: &str, text: &str| members.get(key).is_some_and(|value| value.get() == text);
     if is("isError", "true") || is("resultType", "\"input_required\"") {
         return Vec::new();
     }
-    let whole = |reason: String| vec![Violation { path: String::new(), reason }];
     let Some(structured) = members.get("structuredContent").map(RawValue::get) else {
         return whole("the tool promises `structuredContent`, and there is none".to_owned());
     };
-    match serde_json::from_str::<Value>(structured) {
+    match strict::parse(structured) {
         Ok(value) => checker.violations(&value, Quote::Nothing),
         Err(error) => whole(error.to_string()),
     }
@@ -87,6 +95,22 @@ mod tests {
             let found = result_violations(&checker, &Raw::of(&result));
             let first = found.first().map(|first| first.reason.as_str());
             assert_eq!(first, expected.err(), "{result}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_can_be_read_in_two_ways_is_refused_and_so_is_one_of_very_many_values() {
+        let checker = compiled(&json!({"type": "object", "properties": {"n": {"type": "integer"}}})).unwrap();
+        let many = format!(r#"{{"structuredContent":{{"n":1,"m":[{}0]}}}}"#, "0,".repeat(MOST_VALUES));
+        for (text, expected) in [
+            (r#"{"structuredContent":{"n":1},"structuredContent":{"n":"x"}}"#, "`structuredContent` appears twice"),
+            (r#"{"isError":true,"structuredContent":{"n":"x"},"isError":false}"#, "`isError` appears twice"),
+            (r#"{"isError":true,"structuredContent":{"n":"x"},"is\u0045rror":false}"#, "`isError` appears twice"),
+            (r#"{"structuredContent":{"n":1,"n":"x"}}"#, "`n` appears twice"),
+            (&many, "more than 250000 values"),
+        ] {
+            let found = result_violations(&checker, &Raw::of_text(text.to_owned()));
+            assert!(found.first().is_some_and(|first| first.reason.contains(expected)), "{expected}: {found:?}");
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::call::{Guard, GuardedCall};
 use crate::common::sanitize::{SanitizeConfig, Scope};
+use crate::common::work::Exhausted;
 use crate::protocol::message::Raw;
+use crate::protocol::strict::{self, MOST_VALUES};
 use contextweaver_context::event::ResultEnvelope;
 
 impl Guard for SanitizeConfig {
@@ -10,10 +12,27 @@ impl Guard for SanitizeConfig {
         self.envelope(envelope);
     }
 
-    fn present_raw(&self, result: Raw) -> Raw {
-        match self.scope {
-            Scope::All => self.raw(&result),
-            Scope::Shown | Scope::Off => result,
+    fn present_raw(&self, result: Raw) -> Result<Raw, Exhausted> {
+        if self.scope != Scope::All {
+            return Ok(result);
         }
+        // It is read as a whole.
+        let is_bounded = std::str::from_utf8(result.bytes()).is_ok_and(|text| strict::has_at_most(text, MOST_VALUES));
+        if is_bounded { Ok(self.raw(&result)) } else { Err(Exhausted::TooMuch(MOST_VALUES)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_very_many_values_is_not_read_to_be_cleaned() {
+        let of = |values: usize| Raw::of_text(format!(r#"{{"content":[{}"<s>"]}}"#, "0,".repeat(values - 3)));
+        let all = SanitizeConfig { scope: Scope::All, ..SanitizeConfig::default() };
+        assert!(!all.present_raw(of(MOST_VALUES)).unwrap().bytes().ends_with(b"<s>\"]}"));
+        assert_eq!(all.present_raw(of(MOST_VALUES + 1)), Err(Exhausted::TooMuch(MOST_VALUES)));
+        let shown = SanitizeConfig::default();
+        assert_eq!(shown.present_raw(of(MOST_VALUES + 1)), Ok(of(MOST_VALUES + 1)));
     }
 }

@@ -22,7 +22,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::call::Guard;
-use super::canonical::{canonical, canonical_as_written, canonical_object};
+use super::canonical::{canonical, canonical_object, canonical_of};
 use super::shared::{Shared, SpendError};
 use crate::common::error::{Code, GatewayError};
 use crate::common::settings::{ExpandError, FieldError, duration};
@@ -310,12 +310,6 @@ impl Subject<'_> {
             ]),
         }
     }
-}
-
-/// The canonical text of what is sent as `written`; `None` where it is not JSON.
-fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
-    let written = std::str::from_utf8(written.as_ref()).ok()?;
-    serde_json::from_str(written).ok().map(|value| canonical_as_written(written, &value))
 }
 
 impl SigningConfig {

@@ -36,7 +36,7 @@ impl Capture {
         let started = Instant::now();
         let listed = tokio::time::timeout(timeout, upstream.list(timeout)).await;
         let took = started.elapsed();
-        let server = upstream.server().unwrap_or_default();
+        let server = upstream.server().map(|server| ServerInfo::clone(&server)).unwrap_or_default();
         upstream.close().await;
         Ok(Self { server, listing: listed.unwrap_or(Err(Fault::Timeout(timeout)))?, took })
     }
@@ -84,7 +84,7 @@ mod tests {
             tools: vec![raw(tool)],
             resources: vec![raw(r#"{"uri":"x://y","name":"y"}"#)],
             templates: vec![raw(r#"{"uriTemplate":"x://{y}","name":"t"}"#)],
-            prompts: Vec::new(),
+            ..Listing::default()
         };
         let capture = Capture { server: ServerInfo::default(), listing, took: Duration::ZERO };
         let text = capture.to_json("my \"server\"");

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::strict::has_at_most;
+
 /// What a server says about itself when a connection starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ServerInfo {
@@ -30,6 +32,9 @@ pub struct Listing {
     pub templates: Vec<Box<RawValue>>,
     /// The entries of `prompts/list`.
     pub prompts: Vec<Box<RawValue>>,
+    /// The number of the connection on which this was read; zero for what was read in another process.
+    #[serde(skip)]
+    pub(crate) connection: u64,
 }
 
 impl Listing {
@@ -40,11 +45,26 @@ impl Listing {
 
     /// Whether the same is listed, byte by byte and in the same order.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let Self { tools, resources, templates, prompts } = self;
+        let Self { tools, resources, templates, prompts, connection: _ } = self;
         [(tools, &other.tools), (resources, &other.resources), (templates, &other.templates), (prompts, &other.prompts)]
             .into_iter()
             .all(|(ours, theirs)| ours.iter().map(|raw| raw.get()).eq(theirs.iter().map(|raw| raw.get())))
     }
+}
+
+/// Bytes of a definition that is read, at most.
+const LARGEST_DEFINITION: usize = 1 << 20;
+
+/// Values in a definition that is read, at most: one takes some seventy bytes for as long as it is served.
+const MOST_VALUES: usize = 50_000;
+
+/// Why a definition is not read; `None` when it is.
+pub(crate) fn too_large(definition: &RawValue) -> Option<String> {
+    let text = definition.get();
+    if text.len() > LARGEST_DEFINITION {
+        return Some(format!("it has {} bytes, over {LARGEST_DEFINITION}", text.len()));
+    }
+    (!has_at_most(text, MOST_VALUES)).then(|| format!("it has more than {MOST_VALUES} values"))
 }
 
 /// The address of a listed resource or template.

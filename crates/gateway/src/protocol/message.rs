@@ -5,6 +5,7 @@
 //! slices of the line in which they arrived.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -57,6 +58,25 @@ impl Raw {
         self.read::<Members<'_>>().map_or_else(|_| self.clone(), |members| members.with_meta(change))
     }
 
+    /// An id in the form that all its spellings have in common: JSON can write one text, or number, in several ways.
+    pub(crate) fn canonical(&self) -> Self {
+        let is_text = self.0.starts_with(b"\"");
+        let is_plain = match is_text {
+            true => memchr::memchr(b'\\', &self.0).is_none(),
+            false => memchr::memchr3(b'.', b'e', b'E', &self.0).is_none(),
+        };
+        let read = || match is_text {
+            true => self.read::<String>().ok().map(|text| Self::of(&text)),
+            // Up to here every whole number is one of its own.
+            false => self
+                .read::<f64>()
+                .ok()
+                .filter(|number| number.fract() == 0.0 && number.abs() < 9e15)
+                .map(|number| Self::of_text(format!("{number:.0}"))),
+        };
+        if is_plain { self.clone() } else { read().unwrap_or_else(|| self.clone()) }
+    }
+
     /// The text as a raw value, for embedding into what is serialised.
     #[must_use]
     pub fn to_raw_value(&self) -> Box<RawValue> {
@@ -107,6 +127,12 @@ impl RpcError {
 
 /// Characters of a method that an error quotes.
 const LONGEST_METHOD: usize = 100;
+
+/// Bytes of an id as it is written, at most: every message of a subscription repeats it.
+const LONGEST_ID: usize = 1024;
+
+/// Bytes of a progress token as it is written, at most: every message about progress repeats it.
+const LONGEST_TOKEN: usize = 256;
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32_700;
@@ -161,22 +187,63 @@ pub enum WireError {
     /// It is JSON, but neither request nor notification nor response.
     #[error("not a JSON-RPC message: {0}")]
     Shape(String),
+    /// It does not say that it is a message of JSON-RPC 2.0.
+    #[error("not a JSON-RPC message: `jsonrpc` must be \"2.0\"")]
+    Version {
+        /// That of the message, if it has one.
+        id: Option<Raw>,
+    },
 }
 
 impl WireError {
-    /// What a server answers, without an id.
+    /// What a server answers.
     #[must_use]
     pub fn to_rpc(&self) -> RpcError {
         let code = match self {
             Self::Json(_) => PARSE_ERROR,
-            Self::Shape(_) => INVALID_REQUEST,
+            Self::Shape(_) | Self::Version { .. } => INVALID_REQUEST,
         };
         RpcError::new(code, self.to_string())
+    }
+
+    /// The id under which a server answers, where one can be read.
+    #[must_use]
+    pub fn id(&self) -> Option<&Raw> {
+        match self {
+            Self::Version { id } => id.as_ref(),
+            Self::Json(_) | Self::Shape(_) => None,
+        }
+    }
+}
+
+/// A client's progress token as it is written: a string or an integer of at most 256 bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProgressToken<'t>(&'t RawValue);
+
+impl ProgressToken<'_> {
+    /// The text of the token.
+    pub(crate) fn raw(self) -> Raw {
+        Raw::of(self.0)
+    }
+}
+
+impl<'de: 't, 't> Deserialize<'de> for ProgressToken<'t> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let token = <&'t RawValue>::deserialize(deserializer)?;
+        let is_integer = |text: &str| text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+        match token.get() {
+            text if text.len() <= LONGEST_TOKEN && (text.starts_with('"') || is_integer(text)) => Ok(Self(token)),
+            _ => Err(serde::de::Error::custom(format_args!(
+                "`_meta.progressToken` must be a string or an integer of at most {LONGEST_TOKEN} bytes"
+            ))),
+        }
     }
 }
 
 #[derive(Deserialize)]
 struct Parts<'m> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<&'m RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'m RawValue>,
     #[serde(borrow)]
@@ -219,11 +286,24 @@ fn no_object(text: &[u8]) -> WireError {
 }
 
 impl Message {
-    /// Takes a text apart. Line ends between its tokens become spaces, so that every part fits on a line.
+    /// Takes a text apart. Line ends between its tokens become spaces, so that every part fits on a line. That it is
+    /// JSON-RPC 2.0 need not be said: some servers do not.
     ///
     /// # Errors
     /// It is not JSON, or no message.
     pub fn parse(text: Bytes) -> Result<Self, WireError> {
+        Self::parse_as(text, false)
+    }
+
+    /// Takes a text of a client apart, which must say that it is JSON-RPC 2.0.
+    ///
+    /// # Errors
+    /// As [`Message::parse`], or it does not say so.
+    pub(crate) fn parse_of_client(text: Bytes) -> Result<Self, WireError> {
+        Self::parse_as(text, true)
+    }
+
+    fn parse_as(text: Bytes, says_version: bool) -> Result<Self, WireError> {
         let line = on_one_line(text);
         if !is_object(&line) {
             return Err(no_object(&line));
@@ -234,12 +314,19 @@ impl Message {
         })?;
         let raw = |part: &RawValue| Raw::part(&line, part);
         let id = match parts.id.map(RawValue::get) {
+            Some(text) if text.len() > LONGEST_ID => {
+                let reason = format!("`id` has {} bytes; at most {LONGEST_ID} are allowed", text.len());
+                return Err(WireError::Shape(reason));
+            }
             Some(text) if text.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
                 parts.id.map(raw)
             }
             Some(_) => return Err(WireError::Shape("`id` must be a string or a number".to_owned())),
             None => None,
         };
+        if says_version && !parts.jsonrpc.is_some_and(|version| version.get() == "\"2.0\"") {
+            return Err(WireError::Version { id });
+        }
         match (parts.method, id, parts.result, parts.error) {
             (Some(method), Some(id), None, None) => {
                 Ok(Self::Request { id, method: method.into_owned(), params: parts.params.map(raw) })
@@ -293,6 +380,12 @@ impl<'m> Members<'m> {
         if let Some(value) = value {
             self.0.push((key, value));
         }
+    }
+
+    /// The first name that more than one member has.
+    pub(crate) fn repeated(&self) -> Option<&str> {
+        let mut seen = HashSet::with_capacity(self.0.len());
+        self.0.iter().map(|(name, _)| &**name).find(|name| !seen.insert(*name))
     }
 
     /// Takes the member called `key` away.
@@ -370,6 +463,11 @@ pub fn notification(method: &str, params: Option<&Raw>) -> Bytes {
     text.freeze()
 }
 
+/// Whether a text that was made here is a notification, which nobody waits for an answer to.
+pub(crate) fn is_notification(text: &[u8]) -> bool {
+    text.strip_prefix(OPENING).is_some_and(|rest| rest.starts_with(b",\"method\":"))
+}
+
 /// A response; to a text without a legible id, the id is `null`.
 #[must_use]
 pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
@@ -390,10 +488,13 @@ pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
     text.freeze()
 }
 
+/// How every text of a message begins.
+const OPENING: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
 fn opened(length: usize) -> BytesMut {
     const FRAME: usize = 96;
     let mut text = BytesMut::with_capacity(length + FRAME);
-    text.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    text.put_slice(OPENING);
     text
 }
 
@@ -463,6 +564,47 @@ mod tests {
         ];
         for (text, code) in cases {
             assert_eq!(parse(text).unwrap_err().to_rpc().code, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_id_is_refused() {
+        let request = |id: &str| parse(&format!("{{\"id\":{id},\"method\":\"ping\"}}"));
+        let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        assert!(request(&text(LONGEST_ID)).is_ok());
+        for id in [text(LONGEST_ID + 1), "1".repeat(LONGEST_ID + 1)] {
+            let error = request(&id).unwrap_err().to_rpc();
+            assert_eq!(
+                (error.code, error.message.contains("1025 bytes")),
+                (INVALID_REQUEST, true),
+                "{}",
+                error.message
+            );
+        }
+    }
+
+    #[test]
+    fn a_client_says_which_protocol_it_speaks() {
+        let of_client = |text: &str| Message::parse_of_client(Bytes::copy_from_slice(text.as_bytes()));
+        assert!(of_client(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).is_ok());
+        for version in ["", r#""jsonrpc":"1.0","#, r#""jsonrpc":2.0,"#, r#""jsonrpc":null,"#] {
+            let text = format!("{{{version}\"id\":\"a\",\"method\":\"ping\"}}");
+            let error = of_client(&text).unwrap_err();
+            assert_eq!((error.to_rpc().code, error.id()), (INVALID_REQUEST, Some(&Raw::of("a"))), "{text}");
+            assert!(parse(&text).is_ok(), "{text}");
+        }
+        assert!(of_client(r#"{"method":"notifications/cancelled"}"#).is_err());
+    }
+
+    #[test]
+    fn a_progress_token_is_a_short_string_or_an_integer() {
+        let read = |text: &str| serde_json::from_str::<ProgressToken<'_>>(text).map(|token| token.raw());
+        for good in [r#""a""#, "-7", "0", &format!("\"{}\"", "x".repeat(LONGEST_TOKEN - 2))] {
+            assert_eq!(read(good).unwrap(), Raw::of_text(good.to_owned()));
+        }
+        let long = format!("\"{}\"", "x".repeat(LONGEST_TOKEN - 1));
+        for bad in ["1.5", "1e3", "true", "{}", "[1]", &long, &"1".repeat(LONGEST_TOKEN + 1)] {
+            assert!(read(bad).unwrap_err().to_string().contains("`_meta.progressToken` must be"), "{bad}");
         }
     }
 

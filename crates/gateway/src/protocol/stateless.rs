@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use bytes::{BufMut, BytesMut};
 use memchr::memmem;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::protocol::client_info::{ClientInfo, LogLevel};
+use crate::protocol::client_info::{Capabilities, ClientInfo, LONGEST_INTRODUCTION, LogLevel};
 use crate::protocol::message::{INVALID_PARAMS, METHOD_NOT_FOUND, Members, RESOURCE_NOT_FOUND, Raw, RpcError};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 
@@ -27,46 +28,59 @@ pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 pub(crate) struct RequestMeta {
     /// The protocol version; `None` in the handshake era.
     pub(crate) version: Option<String>,
-    capabilities: Option<Map<String, Value>>,
+    capabilities: Option<Capabilities>,
     log: Option<LogLevel>,
+    /// What it says at too great length, which is not read: the key, and its bytes.
+    too_long: Option<(&'static str, usize)>,
 }
 
 impl RequestMeta {
     /// Reads the `_meta` of parameters. What has another type than it should counts as absent.
     pub(crate) fn read(params: Option<&Raw>) -> Self {
         #[derive(Deserialize, Default)]
-        struct Params {
-            #[serde(rename = "_meta", default)]
-            meta: Option<Written>,
+        struct Params<'p> {
+            #[serde(rename = "_meta", borrow, default)]
+            meta: Option<Written<'p>>,
         }
         #[derive(Deserialize, Default)]
-        struct Written {
-            #[serde(rename = "io.modelcontextprotocol/protocolVersion", default)]
-            version: Value,
-            #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
-            capabilities: Value,
-            #[serde(rename = "io.modelcontextprotocol/logLevel", default)]
-            log: Value,
+        struct Written<'w> {
+            #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
+            version: Option<&'w RawValue>,
+            #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+            capabilities: Option<&'w RawValue>,
+            #[serde(rename = "io.modelcontextprotocol/logLevel", borrow)]
+            log: Option<&'w RawValue>,
         }
         // Most requests of the handshake era are done here, without a look at large arguments.
         let Some(params) = params.filter(|params| memmem::find(params.bytes(), b"io.modelcontextprotocol").is_some())
         else {
             return Self::default();
         };
-        let written = params.read::<Params>().unwrap_or_default().meta.unwrap_or_default();
-        let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
+        let written = params.read::<Params<'_>>().unwrap_or_default().meta.unwrap_or_default();
+        let said = [(VERSION_KEY, written.version), (CAPABILITIES_KEY, written.capabilities)];
+        let lengths = said.into_iter().filter_map(|(key, value)| Some((key, value?.get().len())));
+        if let Some(too_long) = lengths.into_iter().find(|(_, length)| *length > LONGEST_INTRODUCTION) {
+            // Whoever says so much of this speaks the stateless protocol, in a version that is none.
+            return Self { version: Some(String::new()), too_long: Some(too_long), ..Self::default() };
+        }
         Self {
-            version: text(written.version),
-            capabilities: if let Value::Object(object) = written.capabilities { Some(object) } else { None },
-            log: serde_json::from_value(written.log).ok(),
+            version: written.version.and_then(|version| serde_json::from_str(version.get()).ok()),
+            capabilities: written.capabilities.and_then(Capabilities::of),
+            log: written.log.and_then(|log| serde_json::from_str(log.get()).ok()),
+            too_long: None,
         }
     }
 
     /// The client of the stateless protocol that it describes; `None` in the handshake era.
     ///
     /// # Errors
-    /// The gateway does not speak the version, or the client does not declare its capabilities.
+    /// The gateway does not speak the version, or the client does not declare its capabilities, or says too much.
     pub(crate) fn client(self) -> Result<Option<ClientInfo>, RpcError> {
+        if let Some((key, bytes)) = self.too_long {
+            let reason =
+                format!("`_meta.{key}` has {bytes} bytes; a client introduces itself in {LONGEST_INTRODUCTION}");
+            return Err(RpcError::invalid_params(reason));
+        }
         let Some(version) = self.version else { return Ok(None) };
         if version != MODERN_VERSION && !LEGACY_VERSIONS.contains(&version.as_str()) {
             return Err(unsupported(&version));
@@ -212,6 +226,7 @@ pub(crate) fn named<'p>(method: &str, params: Option<&'p Raw>) -> Option<Cow<'p,
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::{Map, Value};
 
     use super::*;
 
@@ -293,6 +308,21 @@ mod tests {
         ];
         for (written, code) in cases {
             assert_eq!(meta(written.clone()).unwrap_err().code, code, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_says_of_its_client_is_bounded() {
+        let long = "x".repeat(LONGEST_INTRODUCTION);
+        for meta in [
+            json!({VERSION_KEY: long, CAPABILITIES_KEY: {}}),
+            json!({VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: {"experimental": long}}),
+            json!({CAPABILITIES_KEY: [long]}),
+        ] {
+            let meta = RequestMeta::read(Some(&Raw::of(&json!({ "_meta": meta }))));
+            assert!(meta.version.is_some(), "it is of the stateless protocol");
+            let error = meta.client().unwrap_err();
+            assert_eq!((error.code, error.message.contains("65536")), (INVALID_PARAMS, true), "{}", error.message);
         }
     }
 

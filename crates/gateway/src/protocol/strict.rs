@@ -12,7 +12,43 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Values in one text, at most.
-const MOST_VALUES: usize = 250_000;
+pub(crate) const MOST_VALUES: usize = 250_000;
+
+/// Whether a JSON text has at most so many values. Nothing is read for that: the memory that reading would take is what is
+/// to be spared.
+pub(crate) fn has_at_most(text: &str, most: usize) -> bool {
+    // A value takes two bytes at least, with what stands between it and the next.
+    if text.len() / 2 < most {
+        return true;
+    }
+    let bytes = text.as_bytes();
+    // The first value of a container stands behind no comma.
+    let begins = |at: usize| bytes.iter().skip(at).find(|byte| !byte.is_ascii_whitespace());
+    let (mut values, mut at) = (1_usize, 0);
+    while let Some(byte) = bytes.get(at).filter(|_| values <= most) {
+        at += 1;
+        match byte {
+            b'"' => at = end_of_string(bytes, at),
+            b',' => values += 1,
+            b'[' | b'{' if !matches!(begins(at), Some(b']' | b'}')) => values += 1,
+            _ => {}
+        }
+    }
+    values <= most
+}
+
+/// The place behind the string whose inside begins at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found + 1;
+        if bytes.get(at - 1) == Some(&b'"') {
+            return at;
+        }
+        // What is escaped.
+        at += 1;
+    }
+    bytes.len()
+}
 
 /// The value of a JSON text in which no object has two members of one name, at whatever depth.
 ///
@@ -144,6 +180,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn values_are_counted_without_being_read(
+            parts in proptest::collection::vec(
+                prop_oneof![Just("[]"), Just("{ }"), Just("[ 1,2]"), Just(r#"{"a,[":"]\\\"{,"}"#), Just("\"x,\\\\\""), Just("-1.5")],
+                1..8,
+            ),
+        ) {
+            let text = format!("[{}]", parts.join(" , "));
+            let plain = serde_json::from_str::<Value>(&text).unwrap();
+            let mut open = vec![&plain];
+            let mut count = 0;
+            while let Some(value) = open.pop() {
+                count += 1;
+                match value {
+                    Value::Array(elements) => open.extend(elements),
+                    Value::Object(members) => open.extend(members.values()),
+                    _ => {}
+                }
+            }
+            prop_assert!(has_at_most(&text, count));
+            prop_assert!(!has_at_most(&text, count - 1) || text.len() / 2 < count - 1);
+        }
+
         #[test]
         fn what_was_read_once_reads_the_same_in_any_parser(
             names in proptest::collection::vec("[ab]{0,2}", 0..6), depth in 0_usize..3,

@@ -129,14 +129,21 @@ impl Subscription {
         let _ = self.out.try_send(message::notification("notifications/subscriptions/acknowledged", Some(&params)));
     }
 
-    /// Passes a change on, if it is one that the client wants to hear of.
-    pub(crate) fn tell(&self, method: &str, params: Option<&Raw>, uri: Option<&str>) {
+    /// Passes a change on, if it is one that the client wants to hear of and `admit` takes its message.
+    pub(crate) fn tell(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        uri: Option<&str>,
+        admit: impl FnOnce(Bytes) -> Option<Bytes>,
+    ) {
         if !self.filter.accepts(method, uri) {
             return;
         }
         let members: Members<'_> = params.and_then(|params| params.read().ok()).unwrap_or_default();
         let params = members.with_meta(|meta| meta.set(SUBSCRIPTION_KEY, &self.id));
-        let _ = self.out.try_send(message::notification(method, Some(&params)));
+        let message = admit(message::notification(method, Some(&params)));
+        message.into_iter().for_each(|message| drop(self.out.try_send(message)));
     }
 }
 
@@ -162,10 +169,10 @@ mod tests {
         for uri in ["a://1", "a://2"] {
             let params = Raw::of(&json!({"uri": uri, "_meta": {"x": 1}}));
             let method = "notifications/resources/updated";
-            subscription.tell(method, Some(&params), uri_of(method, Some(&params)).as_deref());
+            subscription.tell(method, Some(&params), uri_of(method, Some(&params)).as_deref(), Some);
         }
         for what in ["tools", "prompts", "resources"] {
-            subscription.tell(&format!("notifications/{what}/list_changed"), None, None);
+            subscription.tell(&format!("notifications/{what}/list_changed"), None, None, Some);
         }
         let mut told = String::new();
         while let Ok(message) = messages.try_recv() {

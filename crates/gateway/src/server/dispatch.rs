@@ -1,12 +1,11 @@
 //! Requests by method, in both eras of the protocol.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::passthrough::Passthrough;
 use crate::catalog::serving::Serving;
@@ -14,8 +13,8 @@ use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, in_turn_if};
-use crate::protocol::client_info::ClientInfo;
-use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_params};
+use crate::protocol::client_info::{Capabilities, ClientInfo, LONGEST_INTRODUCTION, LogLevel};
+use crate::protocol::message::{INVALID_PARAMS, Outcome, ProgressToken, Raw, RpcError, check_params};
 use crate::protocol::stateless;
 use crate::protocol::versions::LEGACY_VERSIONS;
 use crate::session::client::{Caller, Session};
@@ -28,9 +27,6 @@ use crate::telemetry::savings::tokens_of;
 use crate::tools::execute::find;
 use crate::tools::own_tools::OwnTools;
 use crate::upstream::client::own_info;
-
-/// Bytes of what a client says about itself, at most: it is kept for as long as the session.
-const LONGEST_INTRODUCTION: usize = 64 * 1024;
 
 /// Answers requests by their methods.
 #[derive(Debug)]
@@ -66,7 +62,7 @@ struct CallParams<'p> {
 impl CallParams<'_> {
     fn context(&self, record: Record) -> CallContext {
         CallContext {
-            progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
+            progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(ProgressToken::raw),
             input_responses: self.input_responses.map(Raw::of),
             request_state: self.request_state.map(Raw::of),
             record,
@@ -77,7 +73,7 @@ impl CallParams<'_> {
 #[derive(Deserialize)]
 struct Meta<'m> {
     #[serde(rename = "progressToken", borrow)]
-    progress_token: Option<&'m RawValue>,
+    progress_token: Option<ProgressToken<'m>>,
     #[serde(rename = "contextweaver/signature", borrow)]
     signature: Option<&'m RawValue>,
 }
@@ -112,7 +108,10 @@ impl Dispatcher {
             "server/discover" if caller.is_modern() => Ok(self.discover()),
             "server/discover" => Err(stateless::meta_required()),
             "ping" => Ok(Raw::of(&json!({}))),
-            "logging/setLevel" => check_level(params).map(|()| Raw::of(&json!({}))),
+            "logging/setLevel" => {
+                caller.session().set_log_level(level_of(params)?);
+                Ok(Raw::of(&json!({})))
+            }
             "tools/call" if !self.passthrough.has_only_upstream() => Box::pin(self.tool_call(caller, params)).await,
             _ => self.passthrough.answer(caller, method, params).await,
         }
@@ -130,6 +129,9 @@ impl Dispatcher {
         {
             session.cancel(&Raw::of(&cancelled.request_id));
         }
+        if method == "notifications/roots/list_changed" {
+            self.passthrough.tell_only(method, params);
+        }
     }
 
     fn initialize(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
@@ -138,7 +140,7 @@ impl Dispatcher {
         struct InitializeParams {
             protocol_version: String,
             #[serde(default)]
-            capabilities: Map<String, Value>,
+            capabilities: Capabilities,
         }
         if let Some(params) = params.filter(|params| params.bytes().len() > LONGEST_INTRODUCTION) {
             let reason = format!(
@@ -318,19 +320,16 @@ fn read<'r, T: Deserialize<'r>>(params: Option<&'r Raw>) -> Result<T, RpcError> 
     }
 }
 
-/// Refuses what is not a level of a log; nothing is sent below any, so every level is kept.
-fn check_level(params: Option<&Raw>) -> Result<(), RpcError> {
-    const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+/// The level of log messages that a client sets.
+fn level_of(params: Option<&Raw>) -> Result<LogLevel, RpcError> {
     #[derive(Deserialize)]
-    struct Level<'p> {
-        #[serde(borrow)]
-        level: Cow<'p, str>,
+    struct Wanted {
+        level: LogLevel,
     }
-    let read = params.map(Raw::read::<Level<'_>>);
-    match read {
-        Some(Ok(Level { level })) if LEVELS.contains(&&*level) => Ok(()),
-        _ => Err(RpcError::invalid_params(format!("`level` must be one of {}", LEVELS.join(", ")))),
-    }
+    let read = params.and_then(|params| params.read::<Wanted>().ok());
+    let levels = "debug, info, notice, warning, error, critical, alert, emergency";
+    read.map(|Wanted { level }| level)
+        .ok_or_else(|| RpcError::invalid_params(format!("`level` must be one of {levels}")))
 }
 
 #[cfg(test)]
@@ -346,9 +345,10 @@ mod tests {
             (json!({"level": 3}), false),
             (json!({}), false),
         ];
+        assert!(LogLevel::Debug < LogLevel::Emergency);
         for (params, is_level) in cases {
-            assert_eq!(check_level(Some(&Raw::of(&params))).is_ok(), is_level, "{params}");
+            assert_eq!(level_of(Some(&Raw::of(&params))).is_ok(), is_level, "{params}");
         }
-        assert_eq!(check_level(None).unwrap_err().code, INVALID_PARAMS);
+        assert_eq!(level_of(None).unwrap_err().code, INVALID_PARAMS);
     }
 }

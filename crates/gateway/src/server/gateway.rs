@@ -98,7 +98,11 @@ impl Opening {
         let serving = Arc::downgrade(&gateway.serving);
         gateway.kept.following.store(Arc::new(serving.clone()));
         if let Some(events) = events {
-            tokio::spawn(follow(Arc::clone(&gateway.kept.following), events));
+            let Kept { following, subscriptions, .. } = &gateway.kept;
+            tokio::spawn(follow(Arc::clone(following), Arc::clone(subscriptions), events));
+        } else {
+            // What clients watch outlives a change of the configuration; an upstream that the change concerns does not.
+            gateway.upstreams.iter().for_each(|upstream| upstream.is_connected_anew());
         }
         if gateway.serving.shares_pins() {
             tokio::spawn(watch_pins(serving));
@@ -342,6 +346,16 @@ impl Gateway {
         }
     }
 
+    /// Ends what no client watches any more of what was watched for one.
+    pub(crate) fn sweep_watched(&self) {
+        self.dispatcher.passthrough.sweep_watched();
+    }
+
+    /// The client has ended its session: what was watched for it alone is not any more.
+    pub(crate) fn unwatch_all(&self, session: &Arc<Session>) {
+        self.dispatcher.passthrough.unwatch(session, session.watched());
+    }
+
     /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.
     ///
     /// # Errors
@@ -384,7 +398,7 @@ impl Gateway {
     }
 
     /// What is counted and recorded.
-    pub(crate) fn telemetry(&self) -> &Telemetry {
+    pub(crate) fn telemetry(&self) -> &Arc<Telemetry> {
         &self.telemetry
     }
 

@@ -17,10 +17,11 @@ use crate::catalog::serving::Serving;
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
-use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
-use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, RESOURCE_NOT_FOUND, Raw, RpcError};
+use crate::protocol::message::{
+    INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, ProgressToken, RESOURCE_NOT_FOUND, Raw, RpcError,
+};
 use crate::protocol::stateless;
 use crate::protocol::strict;
 use crate::session::client::{Caller, Session};
@@ -138,6 +139,13 @@ impl Passthrough {
             }
             (Some(upstream), _) => self.pass_to_only(upstream, caller, method, params).await,
             (None, _) => Box::pin(self.merged(caller, method, params)).await,
+        }
+    }
+
+    /// Passes a notification of a client on, where every request passes to a single upstream.
+    pub(super) fn tell_only(&self, method: &str, params: Option<&Raw>) {
+        if let Some(upstream) = self.upstreams.only() {
+            upstream.tell(method, params);
         }
     }
 
@@ -323,8 +331,7 @@ impl Passthrough {
 
     /// A result that is passed on, cleaned where that is configured.
     async fn presented(&self, route: Route, result: Raw) -> Result<Raw, GatewayError> {
-        let is_large = result.bytes().len() > LARGE;
-        let presented = in_turn_if(is_large, || self.guards.present_raw(route, result)).await;
+        let presented = self.guards.present_raw(route, result).await;
         presented.map_err(|exhausted| GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted))
     }
 
@@ -468,17 +475,24 @@ impl Passthrough {
 
     /// Ends that for these resources. Upstreams are told in the background.
     pub(super) fn unwatch(&self, session: &Arc<Session>, uris: Vec<String>) {
+        self.forsake(uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)));
+    }
+
+    /// Ends that for the resources of clients that are gone.
+    pub(super) fn sweep_watched(&self) {
+        self.forsake(self.subscriptions.forsaken().into_iter());
+    }
+
+    /// Tells upstreams that nobody watches these resources.
+    fn forsake(&self, uris: impl Iterator<Item = String>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for uri in uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)) {
-            let upstream = self.upstreams.only().cloned().or_else(|| {
-                let view = self.serving.view();
-                self.upstreams.of_server(view.routes().server_of_uri(&uri)).cloned()
-            });
-            let Some(upstream) = upstream else { continue };
+        for uri in uris {
+            let Some(upstream) = self.serving.upstream_of_uri(&uri) else { continue };
+            let subscriptions = Arc::clone(&self.subscriptions);
             runtime.spawn(async move {
                 let params = Raw::of(&json!({ "uri": uri }));
-                let ended = upstream.request(Call::own("resources/unsubscribe", Some(&params))).await;
-                if let Err(fault) = ended {
+                let tell = || upstream.request(Call::own("resources/unsubscribe", Some(&params)));
+                if let Err(fault) = subscriptions.end(&uri, tell).await {
                     tracing::debug!(upstream = upstream.name(), %fault, "a resource is still watched");
                 }
             });
@@ -491,7 +505,7 @@ impl Passthrough {
 
     /// The instructions of the only upstream.
     pub(super) fn instructions(&self) -> Option<String> {
-        self.upstreams.only()?.introduced()?.instructions
+        self.upstreams.only()?.introduced()?.instructions.clone()
     }
 
     /// Whether [`Passthrough::capabilities`] can be said before the catalog is made.
@@ -509,7 +523,7 @@ impl Passthrough {
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
-            return Value::Object(server.capabilities);
+            return Value::Object(server.capabilities.clone());
         }
         let mut offered = json!({"tools": {"listChanged": true}});
         if self.mode == Mode::Gateway {
@@ -549,11 +563,11 @@ async fn pass(
     #[derive(Deserialize)]
     struct Meta<'m> {
         #[serde(rename = "progressToken", borrow)]
-        progress_token: Option<&'m RawValue>,
+        progress_token: Option<ProgressToken<'m>>,
     }
     // What cannot be read would go on with its own token, which may be that of somebody else's request to the upstream.
     let progress = params.map(Raw::read::<Progress<'_>>).transpose().map_err(RpcError::invalid_params)?;
-    let token = progress.and_then(|progress| progress.meta?.progress_token.map(Raw::of));
+    let token = progress.and_then(|progress| progress.meta?.progress_token.map(ProgressToken::raw));
     let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
     upstream.request(call).await.map_err(|fault| Failed::of(fault, upstream.name()))
 }

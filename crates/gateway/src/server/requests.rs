@@ -4,10 +4,11 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::gateway::Gateway;
+use super::live::Live;
 use crate::common::work::work_of;
 use crate::protocol::message::{INTERNAL_ERROR, INVALID_REQUEST, Outcome, Raw, RpcError};
 use crate::protocol::subscription::{Filter, Subscription, ended};
-use crate::session::client::{Caller, Session};
+use crate::session::client::{Caller, Running, Session};
 use crate::telemetry::metrics::Ending;
 use crate::telemetry::observer::is_error;
 
@@ -19,35 +20,43 @@ pub(crate) struct Asked<'a> {
     pub(crate) params: Option<&'a Raw>,
 }
 
-/// What comes of a request; `None` when the client took it back. A stream of changes ends when `closing` does.
+/// What comes of a request, which the session has begun unless it serves one with this id already; `None` when the
+/// client took it back. A stream of changes ends when `closing` does.
+///
+/// A request ends at the gateway where it began. A stream of changes may outlast many, and goes on with each.
 pub(crate) async fn serve_request(
-    gateway: &Gateway,
+    live: &Live,
     caller: &Caller,
-    asked: &Asked<'_>,
+    (asked, running): (&Asked<'_>, Option<Running>),
     closing: impl Future<Output = ()>,
 ) -> Option<Outcome> {
-    let timer = gateway.telemetry().metrics.begin(asked.method);
-    let Some(running) = caller.session().begin(asked.id) else {
+    let gateway = live.now();
+    let telemetry = Arc::clone(gateway.telemetry());
+    let timer = telemetry.metrics.begin(asked.method);
+    let Some(running) = running else {
         timer.end(Ending::Error);
         let reason = "a request with this id is being served; give each its own";
         return Some(Err(RpcError::new(INVALID_REQUEST, reason)));
     };
-    let mut span = gateway.telemetry().request_span(caller, asked.method, asked.params);
+    let mut span = telemetry.request_span(caller, asked.method, asked.params);
     let inside = span.as_ref().map(|span| caller.clone().within(Some(span.context().clone())));
     let caller = inside.as_ref().unwrap_or(caller);
     let answer = async {
         match asked.method {
-            "subscriptions/listen" if caller.is_modern() => Box::pin(listen(gateway, caller, asked, closing)).await,
-            _ => within_deadline(gateway, caller, asked).await,
+            "subscriptions/listen" if caller.is_modern() => {
+                Box::pin(listen(live, gateway, (caller, asked), closing)).await
+            }
+            _ => within_deadline(&gateway, caller, asked).await,
         }
     };
     let outcome = tokio::select! {
-        outcome = answer => outcome,
+        biased;
         // A request that was taken back gets no answer.
         () = running.cancelled() => {
             span.iter_mut().for_each(|span| span.fail("cancelled"));
             return None;
         }
+        outcome = answer => outcome,
     };
     match (&mut span, &outcome) {
         (Some(span), Err(error)) => {
@@ -81,7 +90,7 @@ async fn within_deadline(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>) 
 
 /// A subscription that lasts until this is dropped, also because its client is gone.
 struct Listening<'l> {
-    gateway: &'l Gateway,
+    live: &'l Live,
     session: &'l Arc<Session>,
     id: &'l Raw,
     uris: Vec<String>,
@@ -91,12 +100,18 @@ impl Drop for Listening<'_> {
     fn drop(&mut self) {
         self.session.unsubscribe(self.id);
         self.uris.retain(|uri| !self.session.listens_to(uri));
-        self.gateway.dispatcher().passthrough.unwatch(self.session, std::mem::take(&mut self.uris));
+        self.live.now().dispatcher().passthrough.unwatch(self.session, std::mem::take(&mut self.uris));
     }
 }
 
-/// Serves a stream of changes until `closing` ends.
-async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: impl Future<Output = ()>) -> Outcome {
+/// Serves a stream of changes until `closing` ends. The gateway where it begins is let go once it watches: another may
+/// take its place, and none is kept for a stream.
+async fn listen(
+    live: &Live,
+    gateway: Arc<Gateway>,
+    (caller, asked): (&Caller, &Asked<'_>),
+    closing: impl Future<Output = ()>,
+) -> Outcome {
     gateway.opened().await;
     let passthrough = &gateway.dispatcher().passthrough;
     let filter = Filter::read(asked.params)?.supported_by(&passthrough.capabilities());
@@ -107,9 +122,11 @@ async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: 
     let session = caller.session();
     session.subscribe(subscription);
     gateway.enter(session);
-    let listening = Listening { gateway, session, id: asked.id, uris };
-    let watching = async {
-        gateway.watch(caller, &listening.uris).await;
+    let listening = Listening { live, session, id: asked.id, uris };
+    let uris = listening.uris.as_slice();
+    let watching = async move {
+        gateway.watch(caller, uris).await;
+        drop(gateway);
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -135,8 +152,36 @@ mod tests {
         let id = Raw::of(&1);
         let asked = Asked { id: &id, method: "ping", params: None };
         // It is copied into the memory of a task for every request: what few requests await, or is large, is in boxes.
-        let size = size_of_val(&serve_request(&gateway, &caller, &asked, std::future::pending()));
+        let (live, running) = (Live::from(gateway), caller.session().begin(&id));
+        let size = size_of_val(&serve_request(&live, &caller, (&asked, running), std::future::pending()));
         assert!((1..4_000).contains(&size), "{size} bytes");
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_changes_keeps_no_gateway_that_another_has_replaced() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let config = GatewayConfig { startup, ..GatewayConfig::default() };
+        let live = Live::from(Gateway::start(config.clone()).await.unwrap());
+        let first = Arc::downgrade(&live.now());
+        let client = ClientInfo { version: MODERN_VERSION.to_owned(), ..ClientInfo::default() };
+        let (out, mut messages) = mpsc::channel(16);
+        let caller = Caller::new(Session::new("s"), client, out);
+        let (id, params) = (Raw::of(&1), Raw::of(&json!({"notifications": {"toolsListChanged": true}})));
+        let listening = Asked { id: &id, method: "subscriptions/listen", params: Some(&params) };
+        let running = caller.session().begin(&id);
+        let stream = serve_request(&live, &caller, (&listening, running), std::future::pending());
+        let replaced = async {
+            messages.recv().await.expect("it is acknowledged");
+            live.replace(config).await.unwrap();
+            messages.recv().await.expect("the next tells of changes too");
+            while first.strong_count() > 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = stream => panic!("{ended:?}"),
+            () = replaced => {}
+        }
     }
 
     #[tokio::test]
@@ -147,10 +192,10 @@ mod tests {
         let caller = Caller::new(Session::new("s"), client, mpsc::channel(16).0);
         let (id, params) = (Raw::of(&1), Raw::of(&json!({"notifications": {"toolsListChanged": true}})));
         let listening = Asked { id: &id, method: "subscriptions/listen", params: Some(&params) };
-        let first = serve_request(&gateway, &caller, &listening, std::future::pending());
+        let (live, begin) = (Live::from(gateway), || caller.session().begin(&id));
+        let first = serve_request(&live, &caller, (&listening, begin()), std::future::pending());
         let then = async {
-            // The first is polled first: it has begun.
-            let again = serve_request(&gateway, &caller, &listening, std::future::pending()).await;
+            let again = serve_request(&live, &caller, (&listening, begin()), std::future::pending()).await;
             caller.session().cancel(&id);
             again
         };

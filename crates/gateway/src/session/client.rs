@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::backlog::Backlog;
 use super::identity::{Identity, Presented};
 use super::seen::{History, RecentHandles, Searches, ShownCards};
 use crate::common::sync::lock;
@@ -47,14 +48,16 @@ pub struct Session {
     /// Whose what is stored for it is: the same for all sessions of one caller.
     tenant: String,
     client: Mutex<Arc<ClientInfo>>,
+    /// What waits to be read by the client; made when it is first told something.
+    backlog: OnceLock<Backlog>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// What the client of the stateless protocol listens to.
     subscriptions: Mutex<Vec<Subscription>>,
     /// The resources of whose changes the client of the handshake era wants to hear.
     watched: Mutex<BTreeSet<String>>,
-    /// The gateway's own requests that wait for the client's answer.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
+    /// The gateway's own requests that wait for the client's answer; `None` when the session has ended.
+    asked: Mutex<Option<HashMap<u64, Pending>>>,
     next: AtomicU64,
     /// How answers come here that another replica was given.
     post: OnceLock<Arc<dyn Post>>,
@@ -94,10 +97,11 @@ impl Session {
             identity,
             tenant,
             client: Mutex::default(),
+            backlog: OnceLock::new(),
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
             watched: Mutex::default(),
-            asked: Mutex::default(),
+            asked: Mutex::new(Some(HashMap::new())),
             next: AtomicU64::new(1),
             post: OnceLock::new(),
             running: Mutex::default(),
@@ -140,6 +144,12 @@ impl Session {
         *lock(&self.client) = client.into();
     }
 
+    /// From now on the client wants no log messages below this level.
+    pub(crate) fn set_log_level(&self, least: LogLevel) {
+        let mut client = lock(&self.client);
+        *client = Arc::new(ClientInfo { log: Some(least), ..ClientInfo::clone(&client) });
+    }
+
     /// Opens the stream of messages that belong to no request; an earlier one is closed.
     pub fn open_stream(&self, stream: mpsc::Sender<Bytes>) {
         *lock(&self.unasked) = Some(stream);
@@ -154,7 +164,7 @@ impl Session {
     pub fn tell(&self, method: &str, params: Option<&Raw>) {
         let uri = uri_of(method, params);
         for subscription in lock(&self.subscriptions).iter() {
-            subscription.tell(method, params, uri.as_deref());
+            subscription.tell(method, params, uri.as_deref(), |message| self.backlog().admit(message));
         }
         // A client that has not shaken hands listens by subscriptions alone.
         let shook_hands = !lock(&self.client).version.is_empty();
@@ -164,8 +174,14 @@ impl Session {
             && wanted
         {
             // A client that does not read its stream must not hold up the others.
-            let _ = stream.try_send(message::notification(method, params));
+            let message = self.backlog().admit(message::notification(method, params));
+            message.into_iter().for_each(|message| drop(stream.try_send(message)));
         }
+    }
+
+    /// What waits to be read by the client.
+    fn backlog(&self) -> &Backlog {
+        self.backlog.get_or_init(|| Backlog::of(&self.tenant))
     }
 
     /// Enters a subscription, which lasts until it is forgotten.
@@ -209,7 +225,8 @@ impl Session {
 
     /// Whether an answer with this id is waited for here.
     pub(crate) fn awaits(&self, id: &Raw) -> bool {
-        id.read::<u64>().is_ok_and(|id| lock(&self.asked).contains_key(&id))
+        let is_pending = |id| lock(&self.asked).as_ref().is_some_and(|asked| asked.contains_key(&id));
+        id.read::<u64>().is_ok_and(is_pending)
     }
 
     /// The resources of whose changes it wants to hear, by address.
@@ -224,26 +241,36 @@ impl Session {
 
     /// Hands the client's answer to the task that asked.
     pub(crate) fn answered(&self, id: &Raw, outcome: Outcome) {
-        let waiting = id.read::<u64>().ok().and_then(|id| lock(&self.asked).remove(&id));
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(outcome);
+        if let Some(pending) = id.read::<u64>().ok().and_then(|id| self.pending(id)) {
+            let _ = pending.answer.send(outcome);
         }
+    }
+
+    /// Takes out what waits for the answer to a request of the gateway's own.
+    fn pending(&self, number: u64) -> Option<Pending> {
+        lock(&self.asked).as_mut()?.remove(&number)
+    }
+
+    /// The session has ended: nobody is asked any more, and who waits for an answer gets none.
+    pub(crate) fn end(&self) {
+        self.close_stream();
+        lock(&self.asked).take();
     }
 
     /// Notes that a request is served; the returned guard forgets it. `None` when one with this id is served already:
     /// nobody could tell which of them is taken back.
     pub(crate) fn begin(self: &Arc<Self>, id: &Raw) -> Option<Running> {
-        let cancelled = Arc::new(Notify::new());
+        let (id, cancelled) = (id.canonical(), Arc::new(Notify::new()));
         match lock(&self.running).entry(id.clone()) {
             Entry::Occupied(_) => return None,
             Entry::Vacant(free) => free.insert(Arc::clone(&cancelled)),
         };
-        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+        Some(Running { session: Arc::clone(self), id, cancelled })
     }
 
     /// Takes a request of the client back.
     pub(crate) fn cancel(&self, id: &Raw) {
-        if let Some(cancelled) = lock(&self.running).get(id) {
+        if let Some(cancelled) = lock(&self.running).get(&id.canonical()) {
             cancelled.notify_one();
         }
     }
@@ -332,9 +359,7 @@ impl Caller {
     /// Whether the person behind the client can be asked with a form.
     #[must_use]
     pub fn can_fill_forms(&self) -> bool {
-        let elicitation = self.client.capabilities.get("elicitation").and_then(Value::as_object);
-        // An empty object means forms: there was nothing else when the capability was introduced.
-        elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
+        self.client.elicits("form")
     }
 
     /// Whether it speaks the stateless protocol.
@@ -343,14 +368,15 @@ impl Caller {
         self.client.version == MODERN_VERSION
     }
 
-    /// Sends a notification that belongs to the request. A client of the stateless protocol gets the log messages that
-    /// it asked for and no others. A client that does not keep up misses it: it must not hold up
-    /// the upstream, which others use.
+    /// Sends a notification that belongs to the request. A client gets the log messages that it asked for and no others;
+    /// one of the handshake era that has not set a level gets all. A client that does not keep up misses it: it must not
+    /// hold up the upstream, which others use.
     pub fn notify(&self, method: &str, params: Option<&Raw>) {
-        if method == "notifications/message" && self.is_modern() && !self.wants_log(params) {
+        if method == "notifications/message" && !self.wants_log(params) {
             return;
         }
-        let _ = self.out.try_send(message::notification(method, params));
+        let message = self.session.backlog().admit(message::notification(method, params));
+        message.into_iter().for_each(|message| drop(self.out.try_send(message)));
     }
 
     fn wants_log(&self, params: Option<&Raw>) -> bool {
@@ -358,8 +384,11 @@ impl Caller {
         struct Log {
             level: LogLevel,
         }
+        // In the handshake era the level is that of the session, also for requests that began before it was set.
+        let least = if self.is_modern() { self.client.log } else { self.session.client().log };
+        let Some(least) = least else { return !self.is_modern() };
         let level = params.and_then(|params| params.read::<Log>().ok()).map(|log| log.level);
-        self.client.log.is_some_and(|least| level.is_some_and(|level| level >= least))
+        level.is_some_and(|level| level >= least)
     }
 
     /// Asks the client; in the stateless protocol that is impossible.
@@ -367,37 +396,95 @@ impl Caller {
     /// # Errors
     /// The client's error, or that it did not answer.
     pub async fn ask(&self, method: &str, params: Option<&Raw>) -> Outcome {
+        self.question(method)?.put(method, params).await
+    }
+
+    /// A question to the client, under a number of its own, which is not put yet.
+    ///
+    /// # Errors
+    /// It cannot be asked in its protocol, or its session has ended.
+    pub(crate) fn question(&self, method: &str) -> Result<Question, RpcError> {
         if self.is_modern() {
             return Err(RpcError::method_not_found(method));
         }
-        let id = self.session.number();
+        let number = self.session.number();
         let (sender, answer) = oneshot::channel();
-        lock(&self.session.asked).insert(id, sender);
-        let _asked = Asked(&self.session, id);
-        let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
-        let post = self.session.post.get();
-        if let Some(post) = post {
-            post.expect(&self.session.id, id, ASKING).await;
-        }
-        let answer = async {
-            tokio::select! {
-                answer = answer => answer.unwrap_or_else(|_| Err(gone())),
-                answer = elsewhere(post, &self.session.id, id) => answer,
-            }
-        };
-        match self.out.send(message::request(&Raw::of(&id), method, params)).await {
-            Ok(()) => tokio::time::timeout(ASKING, answer).await.unwrap_or_else(|_| Err(gone())),
-            Err(_) => Err(gone()),
+        let mut asked = lock(&self.session.asked);
+        let asked = asked.as_mut().ok_or_else(|| RpcError::new(INTERNAL_ERROR, "the client has ended its session"))?;
+        asked.insert(number, Pending { answer: sender, is_put: false });
+        Ok(Question { caller: self.clone(), number, answer })
+    }
+
+    /// Takes the question with this number back, if the client has not answered it; whoever waits for the answer gets
+    /// none.
+    pub(crate) fn take_back(&self, number: u64) {
+        if self.session.pending(number).is_some_and(|pending| pending.is_put) {
+            let params = Raw::of(&json!({"requestId": number, "reason": "the answer is not wanted any more"}));
+            self.notify("notifications/cancelled", Some(&params));
         }
     }
 }
 
-/// A question of the gateway, which is waited for until this is dropped: the call that it belongs to may be taken back.
-struct Asked<'s>(&'s Session, u64);
+/// Where the answer to a question goes.
+#[derive(Debug)]
+struct Pending {
+    answer: oneshot::Sender<Outcome>,
+    /// Whether the client has been asked.
+    is_put: bool,
+}
 
-impl Drop for Asked<'_> {
+/// A question of the gateway; taken back when it is dropped before its answer: the call that it belongs to may be over.
+#[derive(Debug)]
+pub(crate) struct Question {
+    caller: Caller,
+    number: u64,
+    answer: oneshot::Receiver<Outcome>,
+}
+
+impl Question {
+    /// The number under which the client knows it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Who is asked.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Puts it to the client, and waits for the answer.
+    ///
+    /// # Errors
+    /// The client's error, or that it did not answer.
+    pub(crate) async fn put(&mut self, method: &str, params: Option<&Raw>) -> Outcome {
+        let Self { caller, number, answer } = self;
+        let session = &caller.session;
+        let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
+        let post = session.post.get();
+        if let Some(post) = post {
+            post.expect(&session.id, *number, ASKING).await;
+        }
+        let pending = lock(&session.asked).as_mut().and_then(|asked| Some(asked.get_mut(number)?.is_put = true));
+        pending.ok_or_else(gone)?;
+        let asked = async {
+            match caller.out.send(message::request(&Raw::of(number), method, params)).await {
+                Ok(()) => tokio::time::sleep(ASKING).await,
+                Err(_) => {}
+            }
+            Err(gone())
+        };
+        tokio::select! {
+            biased;
+            answer = answer => answer.unwrap_or_else(|_| Err(gone())),
+            answer = elsewhere(post, &session.id, *number) => answer,
+            outcome = asked => outcome,
+        }
+    }
+}
+
+impl Drop for Question {
     fn drop(&mut self) {
-        lock(&self.0.asked).remove(&self.1);
+        self.caller.take_back(self.number);
     }
 }
 
@@ -416,6 +503,25 @@ async fn elsewhere(post: Option<&Arc<dyn Post>>, session: &str, number: u64) -> 
 mod tests {
     use super::*;
     use crate::protocol::message::Message;
+
+    #[tokio::test]
+    async fn log_messages_below_the_level_that_was_set_are_not_sent() {
+        let (out, mut messages) = mpsc::channel(8);
+        let client = |version: &str, log| ClientInfo { version: version.to_owned(), log, ..ClientInfo::default() };
+        let session = Session::new("s");
+        let legacy = Caller::new(Arc::clone(&session), client("2025-11-25", None), out.clone());
+        let modern = |log| Caller::new(Arc::clone(&session), client(MODERN_VERSION, log), out.clone());
+        let mut sent = |caller: &Caller, level: &str| {
+            let params = Raw::of(&serde_json::json!({ "level": level }));
+            caller.notify("notifications/message", Some(&params));
+            messages.try_recv().is_ok()
+        };
+        assert!(sent(&legacy, "debug") && sent(&legacy, "loud"), "all is sent until a level is set");
+        session.set_log_level(LogLevel::Error);
+        assert!(!sent(&legacy, "warning") && sent(&legacy, "error") && sent(&legacy, "alert"));
+        assert!(!sent(&modern(None), "alert") && sent(&modern(Some(LogLevel::Info)), "info"));
+        assert_eq!(session.client().version, "", "nothing else changes");
+    }
 
     #[tokio::test]
     async fn a_question_is_waited_for_no_longer_than_whoever_asks_waits() {
@@ -441,7 +547,20 @@ mod tests {
                 }
                 id = asked => Some(id),
             };
-            assert!(id.is_none_or(|id| !session.awaits(&id)) && lock(&session.asked).is_empty());
+            assert!(id.as_ref().is_none_or(|id| !session.awaits(id)));
+            assert!(lock(&session.asked).as_ref().is_some_and(HashMap::is_empty));
+            let Some(id) = id else { continue };
+            // The client may close its form.
+            let Message::Notification { method, params } = Message::parse(messages.recv().await.unwrap()).unwrap()
+            else {
+                panic!()
+            };
+            assert_eq!(method, "notifications/cancelled");
+            let params: serde_json::Value = params.unwrap().read().unwrap();
+            assert_eq!(Raw::of(&params["requestId"]), id);
         }
+        session.end();
+        let ended = caller.ask("roots/list", None).await.unwrap_err();
+        assert!(ended.message.contains("ended"), "{ended:?}");
     }
 }

@@ -9,10 +9,12 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::common::sanitize::{Html, SanitizeConfig};
-use crate::protocol::message::{Members, Raw};
+use crate::protocol::client_info::ClientInfo;
+use crate::protocol::message::{Members, Raw, RpcError};
 use contextweaver_context::Secrets;
 use contextweaver_context::store::redact;
 
@@ -46,6 +48,9 @@ pub enum Questions {
 
 /// Bytes of the parameters of a question, at most.
 const LONGEST: usize = 1 << 20;
+
+/// Bytes of an upstream's name for what it has a person do at an address, at most: it is remembered.
+const LONGEST_NAME: usize = 256;
 
 /// Members of a question whose values the answer repeats, or that lead somewhere.
 const VERBATIM: [&str; 10] =
@@ -142,6 +147,41 @@ pub(crate) fn is_question(result: &Raw) -> bool {
     let Ok(members) = result.read::<Members<'_>>() else { return false };
     let kinds = members.0.iter().filter(|(name, _)| name == "resultType");
     kinds.into_iter().any(|(_, kind)| serde_json::from_str::<String>(kind.get()).is_ok_and(|kind| kind == KIND))
+}
+
+/// Whether a client can be asked this; for what is to be done at an address, the upstream's name for that.
+///
+/// # Errors
+/// It is not a question, or one that this client does not offer to answer.
+pub(crate) fn check_askable(
+    client: &ClientInfo,
+    method: &str,
+    params: Option<&Raw>,
+) -> Result<Option<String>, RpcError> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Elicitation {
+        mode: Option<String>,
+        elicitation_id: Option<String>,
+    }
+    if !capability(method).is_some_and(|capability| client.can(capability)) {
+        return Err(RpcError::method_not_found(method));
+    }
+    if method != "elicitation/create" {
+        return Ok(None);
+    }
+    let params = params.map(Raw::read::<Elicitation>).transpose().map_err(RpcError::invalid_params)?;
+    let Elicitation { mode, elicitation_id } = params.unwrap_or_default();
+    let mode = mode.as_deref().unwrap_or("form");
+    if !client.elicits(mode) {
+        return Err(RpcError::invalid_params(format!("this client offers no elicitation in mode `{}`", brief(mode))));
+    }
+    Ok(elicitation_id.filter(|id| mode == "url" && id.len() <= LONGEST_NAME))
+}
+
+/// A text of an upstream as far as an error quotes it.
+fn brief(text: &str) -> &str {
+    text.get(..20).unwrap_or(text)
 }
 
 /// The capability that a client must have to be asked this; `None` for a method that is not a question.

@@ -1,5 +1,6 @@
 //! The clients: their sessions, their requests, and what was shown to them.
 
+pub(crate) mod backlog;
 pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod context;

@@ -1,7 +1,8 @@
 //! Which clients want to hear that a resource has changed.
 //!
 //! All clients share one connection to an upstream, so the upstream knows of one subscription only: it is made by the
-//! first client that wants it and ended by the last.
+//! first client that wants it and ended by the last. What is said to the upstream about one resource is said in turns,
+//! so that it arrives in the order in which clients were counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -20,11 +21,46 @@ const MOST: usize = 10_000;
 pub(crate) const MOST_OF_ONE: usize = 1_000;
 
 /// Bytes of an address that is watched, at most: it is kept for as long as the session.
-const LONGEST_ADDRESS: usize = 8 * 1024;
+pub(crate) const LONGEST_ADDRESS: usize = 8 * 1024;
 
 /// Clients by the address of the resource.
 #[derive(Debug, Default)]
-pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<Weak<Session>>>>);
+pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Watched>>);
+
+/// Who watches a resource.
+#[derive(Debug, Default)]
+struct Watched {
+    sessions: Vec<Weak<Session>>,
+    /// Held while the upstream is told.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Watched {
+    fn is_wanted(&self) -> bool {
+        self.sessions.iter().any(|session| session.strong_count() > 0)
+    }
+
+    /// Whether it can be forgotten: nobody watches the resource, and nobody but `holders` is about to.
+    fn is_idle(&self, holders: usize) -> bool {
+        !self.is_wanted() && Arc::strong_count(&self.turn) <= 1 + holders
+    }
+}
+
+/// The turn to tell the upstream about a resource.
+struct Turn<'s> {
+    subscriptions: &'s Subscriptions,
+    uri: &'s str,
+    _held: tokio::sync::OwnedMutexGuard<()>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(&self.subscriptions.0);
+        if all.get(self.uri).is_some_and(|watched| watched.is_idle(1)) {
+            all.remove(self.uri);
+        }
+    }
+}
 
 #[derive(Deserialize)]
 struct Subject {
@@ -49,7 +85,8 @@ impl Subscriptions {
             return Err(RpcError::invalid_params(format!("`uri` has more than {LONGEST_ADDRESS} bytes")).into());
         }
         if method == "resources/unsubscribe" {
-            return if self.remove(&uri, session) { pass().await } else { Ok(Raw::of(&json!({}))) };
+            self.remove(&uri, session);
+            return self.end(&uri, pass).await;
         }
         if !self.has_room_for(&uri) {
             return Err(RpcError::invalid_params(format!("{MOST} resources are already being watched")).into());
@@ -61,16 +98,72 @@ impl Subscriptions {
             );
             return Err(RpcError::invalid_params(reason).into());
         }
+        let _turn = self.turn(&uri).await;
+        // Before it is passed on: whoever ends another subscription meanwhile is not the last.
+        let is_new = self.add(&uri, session);
         // Subscribing again does no harm, and the upstream may have been started anew.
-        let answer = pass().await?;
-        self.add(uri, session);
-        Ok(answer)
+        let answer = pass().await;
+        if answer.is_err() && is_new {
+            self.remove(&uri, session);
+        }
+        answer
+    }
+
+    /// Has the upstream told by `pass` that nobody watches a resource, where that is so when its turn comes.
+    ///
+    /// # Errors
+    /// That of `pass`.
+    pub(crate) async fn end<E, F: Future<Output = Result<Raw, E>>>(
+        &self,
+        uri: &str,
+        pass: impl FnOnce() -> F,
+    ) -> Result<Raw, E> {
+        let _turn = self.turn(uri).await;
+        if self.is_wanted(uri) { Ok(Raw::of(&json!({}))) } else { pass().await }
+    }
+
+    /// Has the upstream, which has forgotten it, told by `pass` that a resource is watched; `None` where nobody watches
+    /// it.
+    pub(crate) async fn renew<E, F: Future<Output = Result<Raw, E>>>(
+        &self,
+        uri: &str,
+        pass: impl FnOnce() -> F,
+    ) -> Option<Result<Raw, E>> {
+        let _turn = self.turn(uri).await;
+        if self.is_wanted(uri) { Some(pass().await) } else { None }
+    }
+
+    /// The resources that are watched.
+    pub(crate) fn all(&self) -> Vec<String> {
+        lock(&self.0).iter().filter(|(_, watched)| watched.is_wanted()).map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// The resources that were watched by clients which are gone; they are forgotten here.
+    pub(crate) fn forsaken(&self) -> Vec<String> {
+        let mut forsaken = Vec::new();
+        lock(&self.0).retain(|uri, watched| {
+            let is_idle = watched.is_idle(0);
+            if is_idle {
+                forsaken.push(uri.clone());
+            }
+            !is_idle
+        });
+        forsaken
+    }
+
+    async fn turn<'s>(&'s self, uri: &'s str) -> Turn<'s> {
+        let turn = Arc::clone(&lock(&self.0).entry(uri.to_owned()).or_default().turn);
+        Turn { subscriptions: self, uri, _held: turn.lock_owned().await }
+    }
+
+    fn is_wanted(&self, uri: &str) -> bool {
+        lock(&self.0).get(uri).is_some_and(Watched::is_wanted)
     }
 
     fn has_room_for(&self, uri: &str) -> bool {
         let mut watched = lock(&self.0);
         if watched.len() >= MOST {
-            watched.retain(|_, sessions| sessions.iter().any(|session| session.strong_count() > 0));
+            watched.retain(|_, watched| !watched.is_idle(0));
         }
         watched.len() < MOST || watched.contains_key(uri)
     }
@@ -79,27 +172,32 @@ impl Subscriptions {
     fn is_full_for(&self, uri: &str, session: &Session) -> bool {
         let is_own = |other: &Weak<Session>| other.upgrade().is_some_and(|other| other.tenant() == session.tenant());
         let watched = lock(&self.0);
-        let others = watched.iter().filter(|(other, sessions)| *other != uri && sessions.iter().any(is_own));
+        let others = watched.iter().filter(|(other, watched)| *other != uri && watched.sessions.iter().any(is_own));
         others.take(MOST_OF_ONE).count() == MOST_OF_ONE
     }
 
-    fn add(&self, uri: String, session: &Arc<Session>) {
+    /// Notes that the client wants to hear of it, and returns whether it did not before.
+    fn add(&self, uri: &str, session: &Arc<Session>) -> bool {
         let mut watched = lock(&self.0);
-        let sessions = watched.entry(uri).or_default();
-        sessions.retain(|other| other.strong_count() > 0 && !is(other, session));
-        sessions.push(Arc::downgrade(session));
+        let sessions = &mut watched.entry(uri.to_owned()).or_default().sessions;
+        sessions.retain(|other| other.strong_count() > 0);
+        let is_new = !sessions.iter().any(|other| is(other, session));
+        if is_new {
+            sessions.push(Arc::downgrade(session));
+        }
+        is_new
     }
 
     /// Forgets that the client wants to hear of it, and returns whether no client is left that does.
     pub(crate) fn remove(&self, uri: &str, session: &Arc<Session>) -> bool {
         let mut watched = lock(&self.0);
-        let Some(sessions) = watched.get_mut(uri) else { return true };
-        sessions.retain(|other| other.strong_count() > 0 && !is(other, session));
-        let last = sessions.is_empty();
-        if last {
+        let Some(entry) = watched.get_mut(uri) else { return true };
+        entry.sessions.retain(|other| other.strong_count() > 0 && !is(other, session));
+        if entry.is_idle(0) {
             watched.remove(uri);
+            return true;
         }
-        last
+        entry.sessions.is_empty()
     }
 }
 
@@ -135,5 +233,44 @@ mod tests {
         assert_eq!(passed.take(), [""; 0]);
         ask(&second, "resources/unsubscribe", "a");
         assert_eq!(passed.take(), ["resources/unsubscribe a"]);
+        assert!(lock(&subscriptions.0).is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_ends_a_subscription_while_another_begins_is_not_the_last() {
+        let subscriptions = Subscriptions::default();
+        let (first, second) = (Session::new("one"), Session::new("two"));
+        let params = Raw::of(&json!({"uri": "a"}));
+        let said = RefCell::new(Vec::new());
+        let say = async |what: &'static str, wait: u32| {
+            for _ in 0..wait {
+                tokio::task::yield_now().await;
+            }
+            said.borrow_mut().push(what);
+            Ok::<_, RpcError>(Raw::of(&json!({})))
+        };
+        let (on, off) = ("resources/subscribe", "resources/unsubscribe");
+        subscriptions.pass(&first, on, Some(&params), || say("on", 0)).await.unwrap();
+        let (begun, ended) = tokio::join!(
+            biased;
+            subscriptions.pass(&second, on, Some(&params), || say("on", 5)),
+            subscriptions.pass(&first, off, Some(&params), || say("off", 0)),
+        );
+        assert!(begun.is_ok() && ended.is_ok());
+        assert_eq!(said.take(), ["on", "on"]);
+        // The other way round the upstream hears of the end first.
+        let (ended, begun) = tokio::join!(
+            biased;
+            subscriptions.pass(&second, off, Some(&params), || say("off", 5)),
+            subscriptions.pass(&first, on, Some(&params), || say("on", 0)),
+        );
+        assert!(begun.is_ok() && ended.is_ok());
+        assert_eq!(said.take(), ["off", "on"]);
+        assert_eq!(subscriptions.all(), ["a"]);
+        let refused = subscriptions.pass(&second, on, Some(&params), || async { Err(RpcError::new(-1, "no")) }).await;
+        assert!(refused.is_err());
+        drop(first);
+        assert_eq!((subscriptions.all().len(), subscriptions.forsaken()), (0, vec!["a".to_owned()]));
+        assert!(subscriptions.forsaken().is_empty());
     }
 }

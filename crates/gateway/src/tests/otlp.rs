@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::shop::{Shop, run, upstream};
 use crate::common::sync::lock;
+use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
 use crate::wire::Raw;
 use crate::{Answer, Api, ApiServer, Caller, ClientInfo, Gateway, GatewayConfig, HttpConfig, OtlpConfig, Session};
@@ -153,14 +154,16 @@ async fn gateway(endpoint: &str, more: &str, shop: &Arc<Shop>, sent: &Arc<Mutex<
     Gateway::start(config).await.unwrap()
 }
 
-async fn call(gateway: &Gateway, name: &str, more: Value) {
+async fn call(gateway: &Arc<Gateway>, name: &str, more: Value) {
     let client = ClientInfo { version: "2025-11-25".to_owned(), ..ClientInfo::default() };
     let caller = Caller::new(Session::new("secret-session"), client, mpsc::channel(8).0);
     let mut params = json!({"name": "tool_execute", "arguments": {"tool_id": name, "args": {"id": 1}}});
     params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
     let (id, params) = (Raw::of(&1), Raw::of(&params));
     let asked = Asked { id: &id, method: "tools/call", params: Some(&params) };
-    serve_request(gateway, &caller, &asked, std::future::pending()).await.unwrap().unwrap();
+    let running = caller.session().begin(&id);
+    let live = Live::from(Arc::clone(gateway));
+    serve_request(&live, &caller, (&asked, running), std::future::pending()).await.unwrap().unwrap();
 }
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -146,6 +146,39 @@ fn arguments_are_shown_on_request_and_a_page_stays_in_its_bound() {
 }
 
 #[test]
+fn a_tool_with_a_long_name_costs_the_others_nothing() {
+    run(async {
+        let long = "Q9_xZ7-b".repeat(16);
+        let tool =
+            |name: &str| json!({"name": name, "description": "Open a ticket", "inputSchema": {"type": "object"}});
+        let tools = json!([tool(&long), tool("open_ticket")]);
+        for (yaml, budget) in [("", Some(80 * 5 + 32)), ("cards: json", None)] {
+            let mut config = GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap();
+            let tools = tools.clone();
+            let answer = move |method: &str, _: Option<&Raw>| {
+                Ok(Raw::of(&match method {
+                    "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}),
+                    _ => json!({ "tools": tools }),
+                }))
+            };
+            config.upstreams.insert("desk".to_owned(), upstream(answer));
+            let gateway = Gateway::start(config).await.unwrap();
+            let scene = Scene { shop: std::sync::Arc::default(), gateway: std::sync::Arc::clone(&gateway) };
+            let caller = scene.client(Who::Mute);
+            for arguments in [
+                json!({"query": "open a ticket"}),
+                json!({"query": "open a ticket", "detail": true}),
+                json!({"path": "/desk"}),
+            ] {
+                let page = ask(&gateway, &caller, "tool_browse", arguments.clone()).await;
+                assert!(page.contains("desk:open_ticket#") && page.contains(&long), "{arguments}: {page}");
+                assert!(budget.is_none_or(|most| Estimator::Cl100kBase.count(&page) <= most), "{page}");
+            }
+        }
+    });
+}
+
+#[test]
 fn several_queries_are_one_search() {
     run(async {
         let (gateway, caller) = office("top_k: 3").await;

@@ -202,7 +202,14 @@ fn a_progress_token_that_cannot_be_read_reaches_no_upstream() {
             let params = Raw::of(&serde_json::from_str::<Box<RawValue>>(&text).unwrap());
             scene.ask_raw(caller, "tools/call", &params).await.map(drop)
         };
-        for meta in [r#"{"progressToken": 1, "progressToken": 2}"#, r#"{}, "_meta": {"progressToken": 2}"#, "7"] {
+        let long = format!(r#"{{"progressToken": "{}"}}"#, "x".repeat(300));
+        for meta in [
+            r#"{"progressToken": 1, "progressToken": 2}"#,
+            r#"{}, "_meta": {"progressToken": 2}"#,
+            r#"{"progressToken": {"a": 1}}"#,
+            &long,
+            "7",
+        ] {
             assert_eq!(ask(meta).await, Err("-32602 ".to_owned()), "{meta}");
         }
         assert_eq!(scene.calls(), 0);

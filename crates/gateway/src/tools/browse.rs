@@ -261,8 +261,8 @@ impl Cards {
 
     /// Notes that a client has seen a tool: hydrating or calling it counts like browsing it.
     pub(crate) fn note_shown(&self, caller: &Caller, view: &CatalogView, target: &Target<'_>) {
-        let card = u32::try_from(target.at).ok().map(|at| target.shelf.router.deck().card(at));
-        if let (true, Some(Ok(card))) = (self.stable, card) {
+        let card = u32::try_from(target.at).ok().map(|at| target.shelf.router.deck().shown(at));
+        if let (true, Some(card)) = (self.stable, card) {
             let mut shown = lock(&caller.session().shown);
             shown.of(view.generation).entry(card.id().to_owned()).or_insert_with(|| card.clone());
         }

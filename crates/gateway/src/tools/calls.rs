@@ -120,8 +120,7 @@ impl Calls {
                 answer
             }
             Mode::Proxy | Mode::Passthrough => {
-                let is_large = result.bytes().len() > LARGE;
-                let presented = in_turn_if(is_large, || self.guards.present_raw(call.route, result.clone())).await;
+                let presented = self.guards.present_raw(call.route, result.clone()).await;
                 presented.map_err(|error| exhausted("cleaning its result", error).at(id))?
             }
         };

@@ -16,7 +16,7 @@ use crate::guard::pipeline::Guards;
 use crate::protocol::message::{Members, Raw};
 use crate::protocol::strict;
 use crate::session::client::Caller;
-use crate::session::elicitation::{PresentError, Questions, capability};
+use crate::session::elicitation::{PresentError, Questions, capability, check_askable};
 use crate::surface::mode::Mode;
 use contextweaver_context::Secrets;
 
@@ -60,6 +60,8 @@ enum Refused {
     Request(String),
     #[error("this client offers no `{0}`")]
     Capability(String),
+    #[error("{0}")]
+    Mode(String),
     #[error(transparent)]
     Present(#[from] PresentError),
 }
@@ -156,7 +158,9 @@ impl QuestionRules {
                 Some(capability) if caller.client().can(capability) => {}
                 _ => return Err(Refused::Capability(method)),
             }
-            let params = self.0.present(upstream, &method, params.map(Raw::of).as_ref())?;
+            let params = params.map(Raw::of);
+            check_askable(caller.client(), &method, params.as_ref()).map_err(|error| Refused::Mode(error.message))?;
+            let params = self.0.present(upstream, &method, params.as_ref())?;
             let mut request = Map::new();
             request.insert("method".to_owned(), method.into());
             if let Some(params) = params {

@@ -23,7 +23,7 @@ use crate::protocol::stateless::RequestMeta;
 use crate::server::gateway::Gateway;
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
-use crate::session::client::{Caller, Session};
+use crate::session::client::{Caller, Running, Session};
 use crate::upstream::call::MESSAGE_LIMIT;
 
 /// Requests that are served at a time, at most; answers and notifications of the client are taken all the same.
@@ -135,8 +135,7 @@ where
         tokio::select! {
             line = input.next() => match line {
                 Ok(Some(Line::Text(line))) => {
-                    let gateway = live.now();
-                    let most = gateway.config().http.max_bytes_in_flight;
+                    let most = live.now().config().http.max_bytes_in_flight;
                     bytes.set_most(most);
                     let place = match serving.len() >= MOST_RUNNING {
                         true => Err(format!("{MOST_RUNNING} requests are being served; wait for one to finish")),
@@ -145,7 +144,7 @@ where
                                      wait for one to finish")
                         }),
                     };
-                    if let Some(work) = receive(&gateway, &session, line, (&out, place), &closing).await {
+                    if let Some(work) = receive(&live, &session, line, (&out, place), &closing).await {
                         serving.spawn(work);
                     }
                 }
@@ -182,27 +181,29 @@ where
 
 /// Takes a message in; what is left to do for it is returned.
 async fn receive(
-    gateway: &Arc<Gateway>,
+    live: &Live,
     session: &Arc<Session>,
     line: Bytes,
     (out, place): (&mpsc::Sender<Bytes>, Result<Place<()>, String>),
     closing: &watch::Receiver<()>,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
-    match Message::parse(line) {
+    match Message::parse_of_client(line) {
         Ok(Message::Request { id, method, params }) => match place {
             Ok(place) => {
-                let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
-                return Some(request(caller, (id, method, params), closing.clone(), place));
+                let caller = (live.clone(), Arc::clone(session), out.clone());
+                // At once: the next message may take it back.
+                let running = session.begin(&id);
+                return Some(request(caller, (id, method, params), closing.clone(), (running, place)));
             }
             Err(reason) => {
                 let error = Err(RpcError::new(INVALID_REQUEST, reason));
                 let _ = out.send(message::response(Some(&id), &error)).await;
             }
         },
-        Ok(Message::Notification { method, params }) => gateway.take(session, &method, params.as_ref()),
+        Ok(Message::Notification { method, params }) => live.now().take(session, &method, params.as_ref()),
         Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
         Err(error) => {
-            let _ = out.send(message::response(None, &Err(error.to_rpc()))).await;
+            let _ = out.send(message::response(error.id(), &Err(error.to_rpc()))).await;
         }
     }
     None
@@ -210,10 +211,10 @@ async fn receive(
 
 /// Serves a request, which has its place until then.
 async fn request(
-    (gateway, session, out): (Arc<Gateway>, Arc<Session>, mpsc::Sender<Bytes>),
+    (live, session, out): (Live, Arc<Session>, mpsc::Sender<Bytes>),
     (id, method, params): (Raw, String, Option<Raw>),
     mut closing: watch::Receiver<()>,
-    _place: Place<()>,
+    (running, _place): (Option<Running>, Place<()>),
 ) {
     let outcome = match RequestMeta::read(params.as_ref()).client() {
         Err(error) => Some(Err(error)),
@@ -224,7 +225,7 @@ async fn request(
             let closing = async {
                 let _ = closing.changed().await;
             };
-            serve_request(&gateway, &caller, &asked, closing).await
+            serve_request(&live, &caller, (&asked, running), closing).await
         }
     };
     if let Some(outcome) = outcome {
@@ -262,6 +263,31 @@ mod tests {
         let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(said[0]["method"], "notifications/subscriptions/acknowledged");
         assert_eq!((&said[1]["id"], &said[1]["result"]["resultType"]), (&json!("s"), &json!("complete")));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_taken_back_by_the_next_message_however_its_id_is_written() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        for (id, same) in [("\"ab\"", "\"ab\""), ("\"\\u0061b\"", "\"ab\""), ("12", "12.0")] {
+            let (mut client, server) = tokio::io::duplex(4096);
+            let (input, output) = tokio::io::split(server);
+            let params = json!({"notifications": {}, "_meta": meta});
+            let lines = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"subscriptions/listen\",\"params\":{params}}}\n\
+                 {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{same}}}}}\n",
+            );
+            client.write_all(lines.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            serve(Arc::clone(&gateway), input, output).await.unwrap();
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            assert!(!said.contains("\"result\""), "{said}");
+        }
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@
 //! A connection (`Link`) is a child process, HTTP in either form, or code of this process. The requests on it that are
 //! not answered yet are kept by its `peer`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +34,7 @@ use super::mailbox::{Event, EventSender};
 use super::per_caller::{Connection, PerCaller};
 use super::stdio::{LineLink, Program};
 use super::toolset::Toolset;
+use super::vetting::Vetting;
 use crate::common::secret::Secret;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
@@ -47,6 +48,9 @@ use crate::session::identity::Presented;
 /// How long an upstream of which nothing was heard has for a sign of life.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether the calls of a connection have ended whose place another has taken.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Why nothing is asked any more.
 const SHUTTING_DOWN: &str = "the gateway is shutting down";
 
@@ -55,6 +59,9 @@ const MOST_PAGES: usize = 1_000;
 
 /// Bytes of all pages of a list, at most: as many as one page may have.
 const MOST_LIST_BYTES: usize = MESSAGE_LIMIT;
+
+/// Bytes of what a server says about itself, at most: it is kept, and read, for as long as the server is connected.
+const LONGEST_HANDSHAKE: usize = 256 * 1024;
 
 /// A server behind the gateway.
 #[derive(Debug)]
@@ -69,6 +76,8 @@ pub struct Upstream {
     era: Mutex<Era>,
     /// Whether a task is at work to make the connection again.
     reviving: AtomicBool,
+    /// Whether a connection was ever made.
+    was_connected: AtomicBool,
     /// Whether no connection is to be made any more.
     closed: AtomicBool,
     /// The client of its HTTP connections, with their pool.
@@ -83,13 +92,17 @@ pub struct Upstream {
     /// The tools that were listed last, where a connection does not list them itself.
     tools: ArcSwapOption<Vec<Box<RawValue>>>,
     /// What it said about itself last time, before it is connected.
-    remembered: OnceLock<ServerInfo>,
+    remembered: OnceLock<Arc<ServerInfo>>,
+    /// Whether calls wait until its tools have been compared with their pins.
+    vetting: Vetting,
 }
 
 #[derive(Debug)]
 struct Connected {
     link: Link,
-    server: ServerInfo,
+    /// Which of its connections this is, from one on.
+    number: u64,
+    server: Arc<ServerInfo>,
     /// What every request of the stateless protocol carries.
     meta: Option<Value>,
     since: Instant,
@@ -113,11 +126,13 @@ impl Upstream {
             name: Arc::from(name),
             era: Mutex::new(config.era),
             reviving: AtomicBool::new(false),
+            was_connected: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             callers: config.credentials.is_per_caller().then(PerCaller::new),
             exchanging: OnceLock::new(),
             tools: ArcSwapOption::empty(),
             remembered: OnceLock::new(),
+            vetting: Vetting::default(),
             config,
             link: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
@@ -147,20 +162,35 @@ impl Upstream {
 
     /// What it says about itself, when it is connected.
     #[must_use]
-    pub fn server(&self) -> Option<ServerInfo> {
-        self.link.load().as_ref().map(|connected| connected.server.clone())
+    pub fn server(&self) -> Option<Arc<ServerInfo>> {
+        self.link.load().as_ref().map(|connected| Arc::clone(&connected.server))
     }
 
     /// What it says about itself, or said last time while it is not connected for the first time yet.
-    pub(crate) fn introduced(&self) -> Option<ServerInfo> {
+    pub(crate) fn introduced(&self) -> Option<Arc<ServerInfo>> {
         self.server().or_else(|| self.remembered.get().cloned())
     }
 
     /// Takes in what it said last time.
     pub(crate) fn remember(&self, server: ServerInfo, listing: &Listing) {
-        let _ = self.remembered.set(server);
+        let _ = self.remembered.set(Arc::new(server));
         // A connection to a stateless server needs its tools for the headers of calls.
         self.tools.store(Some(Arc::new(listing.tools.clone())));
+    }
+
+    /// Whether calls of its tools wait, after it was connected, until these have been compared with their pins.
+    pub(crate) fn hold_until_reviewed(&self, holds: bool) {
+        self.vetting.hold(holds);
+    }
+
+    /// What this says is served, but for tools of these names, each with the reason.
+    pub(crate) fn reviewed(&self, listing: &Listing, withheld: BTreeMap<String, String>) {
+        self.vetting.reviewed(listing.connection, withheld);
+    }
+
+    /// Its lists could not be read.
+    pub(crate) fn not_listed(&self) {
+        self.vetting.failed();
     }
 
     /// The state of its circuit breaker.
@@ -235,16 +265,48 @@ impl Upstream {
         if connected.meta.is_some() && self.watches(&call) {
             return Ok(Raw::of(&json!({})));
         }
+        self.vetted(&connected, &call).await?;
         let answer = connected.request(&call, self.config.timeout).await;
-        if !connected.has_refused(&answer) {
+        if !matches!(answer, Err(Fault::UnknownSession(_))) {
             self.note(&connected, &answer);
             return answer;
         }
         // It was started anew or has forgotten us, and did nothing: once more in a new session.
         let connected = self.connected(self.config.timeout).await?;
+        self.vetted(&connected, &call).await?;
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, &answer);
         answer
+    }
+
+    /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection,
+    /// or of another upstream in its place.
+    pub(crate) fn is_connected_anew(&self) {
+        self.events.send(&self.name, Event::Connected);
+    }
+
+    /// Sends a notification, which is lost where the upstream is not connected or does not keep up.
+    pub(crate) fn tell(&self, method: &str, params: Option<&Raw>) {
+        let text = || message::notification(method, params);
+        match self.usable().as_deref() {
+            Some(Connected { link: Link::Lines(link), meta: None, .. }) => link.peer().try_send(text()),
+            Some(Connected { link: Link::Http(link), meta: None, .. }) => link.peer().try_send(text()),
+            _ => {}
+        }
+    }
+
+    /// Waits until the tool that is called may be, where changed tools are withheld.
+    async fn vetted(&self, connected: &Connected, call: &Call<'_>) -> Result<(), Fault> {
+        if call.method != "tools/call" || call.caller.is_none() || !self.vetting.holds() {
+            return Ok(());
+        }
+        // In a box: it is seldom needed, and part of every request otherwise.
+        Box::pin(async {
+            let tool = stateless::named(call.method, call.params).unwrap_or_default();
+            let ask = || self.events.send(&self.name, Event::ToolsChanged);
+            self.vetting.wait(connected.number, &tool, self.config.timeout, ask).await
+        })
+        .await
     }
 
     /// The upstream as this caller is connected to it.
@@ -321,6 +383,7 @@ impl Upstream {
         // What was remembered has done its work: a connection that lists tools has learned them.
         self.tools.store(self.callers.as_ref().map(|_| Arc::new(listing.tools.clone())));
         self.select(&mut listing.tools);
+        listing.connection = connected.number;
         Ok(listing)
     }
 
@@ -410,7 +473,7 @@ impl Upstream {
             return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
         }
         if let Some(old) = self.link.swap(None) {
-            tokio::spawn(async move { old.close("the connection is being replaced").await });
+            tokio::spawn(async move { old.retire().await });
         }
         let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
         // What cannot be started is named with what it was started with.
@@ -420,7 +483,8 @@ impl Upstream {
                 connected.close(SHUTTING_DOWN).await;
                 Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()))
             }
-            Ok(connected) => {
+            Ok(mut connected) => {
+                connected.number = self.vetting.connected();
                 let connected = Arc::new(connected);
                 if let (Link::Http(link), Some(tools)) = (&connected.link, &*self.tools.load()) {
                     link.learn(tools);
@@ -428,6 +492,9 @@ impl Upstream {
                 let (events, name) = (self.events.clone(), Arc::clone(&self.name));
                 connected.listen(self.watched.subscribe(), move |event| events.send(&name, event));
                 self.link.store(Some(Arc::clone(&connected)));
+                if self.was_connected.swap(true, Ordering::AcqRel) {
+                    self.is_connected_anew();
+                }
                 Ok(connected)
             }
             Err(fault) => {
@@ -562,7 +629,8 @@ impl Drop for Upstream {
 impl Connected {
     /// A connection on which the server has not introduced itself.
     fn on(link: Link) -> Self {
-        Self { link, server: ServerInfo::default(), meta: None, since: Instant::now(), listening: OnceLock::new() }
+        let (since, listening) = (Instant::now(), OnceLock::new());
+        Self { link, number: 0, server: Arc::default(), meta: None, since, listening }
     }
 
     fn is_usable(&self) -> bool {
@@ -571,12 +639,6 @@ impl Connected {
             Link::Http(link) => link.is_alive(),
             Link::InProcess(_) => true,
         }
-    }
-
-    /// Whether the answer is that the session is not known, so that nothing was done.
-    fn has_refused(&self, answer: &Result<Raw, Fault>) -> bool {
-        let refused = matches!(answer, Err(Fault::Status { status: 400 | 404, .. }));
-        refused && matches!(&self.link, Link::Http(link) if link.has_lost_session())
     }
 
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
@@ -615,6 +677,17 @@ impl Connected {
         let method = if self.meta.is_some() { "server/discover" } else { "ping" };
         let answer = self.request(&Call::own(method, None), timeout).await;
         !matches!(answer, Err(fault) if fault.is_failure())
+    }
+
+    /// Ends it, since another takes its place. The server may have said to one call only that it has lost the session:
+    /// those that it is serving go on to their ends.
+    async fn retire(&self) {
+        if let Link::Http(link) = &self.link {
+            while link.has_lost_session() && !link.peer().is_idle() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        self.close("the connection is being replaced").await;
     }
 
     async fn close(&self, reason: &str) {
@@ -699,15 +772,15 @@ impl Connected {
             "capabilities": own_capabilities(),
             "clientInfo": own_info(),
         }));
-        let result = self.request(&Call::own("initialize", Some(&params)), timeout).await?;
+        let result = self.introduction(&Call::own("initialize", Some(&params)), timeout).await?;
         let result: InitializeResult = result.read().map_err(|error| malformed(&error))?;
-        self.server = ServerInfo {
+        self.server = Arc::new(ServerInfo {
             version: result.protocol_version,
             capabilities: result.capabilities,
             info: result.server_info,
             instructions: result.instructions,
             handshakes: Vec::new(),
-        };
+        });
         let ready = message::notification("notifications/initialized", None);
         match &self.link {
             Link::Lines(link) => link.peer().send(ready).await,
@@ -738,21 +811,33 @@ impl Connected {
         if let Link::Http(link) = &self.link {
             link.set_stateless(true);
         }
-        let result = self.request(&Call::own("server/discover", None), timeout).await?;
+        let result = self.introduction(&Call::own("server/discover", None), timeout).await?;
         let mut result: DiscoverResult = result.read().map_err(|error| malformed(&error))?;
         if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
             let versions = result.supported_versions.join(", ");
             return Err(Fault::Malformed(format!("it speaks {versions} and not {MODERN_VERSION}")));
         }
-        self.server = ServerInfo {
+        result.supported_versions.retain(|version| LEGACY_VERSIONS.contains(&version.as_str()));
+        self.server = Arc::new(ServerInfo {
             version: MODERN_VERSION.to_owned(),
             capabilities: result.capabilities,
             info: result.meta.remove("io.modelcontextprotocol/serverInfo"),
             instructions: result.instructions,
             handshakes: result.supported_versions,
-        };
-        self.server.handshakes.retain(|version| LEGACY_VERSIONS.contains(&version.as_str()));
+        });
         Ok(())
+    }
+
+    /// The answer with which the server introduces itself, which is bounded.
+    async fn introduction(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
+        let result = self.request(call, timeout).await?;
+        match result.bytes().len() {
+            0..=LONGEST_HANDSHAKE => Ok(result),
+            bytes => {
+                let reason = format!("it introduces itself in {bytes} bytes, over {LONGEST_HANDSHAKE}");
+                Err(Fault::Malformed(reason).of(call.method))
+            }
+        }
     }
 
     /// All that it offers.

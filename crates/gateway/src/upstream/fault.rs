@@ -21,6 +21,9 @@ pub enum Fault {
     /// Nothing can be shown to it on behalf of the caller, so that it is not asked.
     #[error("{}", presentable(.0))]
     Credentials(String),
+    /// The tool is withheld for its pin, or it is not known whether it is; nothing was asked.
+    #[error("{}", presentable(.0))]
+    Withheld(String),
     /// It failed too often: its circuit breaker is open, and nothing is asked of it for a while.
     #[error("circuit open after {failures} failures in a row; the next try is in {:.1} s", .wait.as_secs_f64())]
     CircuitOpen {
@@ -37,6 +40,9 @@ pub enum Fault {
         /// Seconds after which it wants to be asked again, if it says so.
         retry_after: Option<u64>,
     },
+    /// It answered with an HTTP status by which it says that it does not know the session, so that it did nothing.
+    #[error("it answered with HTTP status {0}, since it does not know the session")]
+    UnknownSession(u16),
     /// Its answer is not a message of the protocol.
     #[error("its answer is not usable: {}", presentable(.0))]
     Malformed(String),
@@ -78,7 +84,12 @@ impl Fault {
         match self {
             Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
-            Self::CircuitOpen { .. } | Self::Rpc(_) | Self::Credentials(_) | Self::Unanswered(_) => false,
+            Self::CircuitOpen { .. }
+            | Self::UnknownSession(_)
+            | Self::Rpc(_)
+            | Self::Credentials(_)
+            | Self::Withheld(_)
+            | Self::Unanswered(_) => false,
         }
     }
 
@@ -93,8 +104,9 @@ impl Fault {
         match self {
             Self::Timeout(_) => Code::UpstreamTimeout,
             Self::Unavailable(_) | Self::CircuitOpen { .. } | Self::Unanswered(_) => Code::UpstreamUnavailable,
-            Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
+            Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
+            Self::Withheld(_) => Code::Quarantined,
             Self::Status { status, .. } => match status {
                 401 => Code::AuthFailed,
                 403 => Code::PermissionDenied,
@@ -115,6 +127,7 @@ impl Fault {
         let error = GatewayError::new(self.code(), format!("upstream `{name}`: {self}")).with("upstream", name);
         match self {
             Self::Rpc(rpc) => error.with("rpc_code", rpc.code),
+            Self::UnknownSession(status) => error.with("http_status", *status),
             Self::Status { status, retry_after } => {
                 let error = error.with("http_status", *status);
                 match retry_after {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::call::Call;
 use crate::protocol::headers::{METHOD, NAME, ParamHeaders, encoded, param_headers};
+use crate::protocol::listing::too_large;
 use crate::protocol::stateless::named;
 
 /// The arguments that go into headers, by tool.
@@ -20,7 +21,7 @@ impl Mirrored {
         struct Named {
             name: String,
         }
-        let marked = tools.iter().filter_map(|tool| {
+        let marked = tools.iter().filter(|tool| too_large(tool).is_none()).filter_map(|tool| {
             let headers = param_headers(tool.get());
             if headers.is_empty() {
                 return None;

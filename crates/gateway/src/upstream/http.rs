@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -51,6 +52,15 @@ const REOPENING: Duration = Duration::from_secs(1);
 
 /// The shortest and the longest of these pauses.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// Answers to the server's questions that are being sent, at most.
+const MOST_ANSWERS: usize = 64;
+
+/// What takes something back: so many of these messages are being sent, and wait to be, at most.
+const MOST_REVOCATIONS: (usize, usize) = (8, 256);
+
+/// The code of the error by which servers say that they do not know a session.
+const UNKNOWN_SESSION: i64 = -32_001;
 
 /// Bytes of the body of an error that are read.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -183,7 +193,7 @@ impl HttpLink {
         lock(&link.tasks).spawn(async move {
             let reason = loop {
                 match stream.next().await {
-                    Ok(Some(Said::Message(message))) => peer.receive(message),
+                    Ok(Some(Said::Message(message))) => peer.receive(message, None),
                     Ok(Some(Said::Endpoint(_))) => {}
                     Ok(None) => break "its stream has ended".to_owned(),
                     Err(fault) => break fault.to_string(),
@@ -213,7 +223,7 @@ impl HttpLink {
         !closed.load(Ordering::Acquire) && !session_lost.load(Ordering::Acquire)
     }
 
-    /// Whether the server has forgotten the session: what it refused was not done, and may be asked anew.
+    /// Whether the server has forgotten the session.
     pub(super) fn has_lost_session(&self) -> bool {
         self.server.state.session_lost.load(Ordering::Acquire)
     }
@@ -246,12 +256,16 @@ impl HttpLink {
     /// Sends a request and waits for its answer.
     pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
         let answer = self.ask(&mut ticket, text, call).await;
+        // A stream that broke off does not say that the server has.
+        if !matches!(answer, Err(Fault::Unavailable(_))) {
+            ticket.not_taken();
+        }
         ticket.forget();
         answer
     }
 
     async fn ask(&self, ticket: &mut Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
-        let response = self.server.post(text, Some(call)).await?;
+        let response = self.server.post(text, Some((call, ticket))).await?;
         if matches!(self.answers, Answers::OnStream) {
             return ticket.answer().await;
         }
@@ -263,7 +277,8 @@ impl HttpLink {
         match content_type(&response) {
             Some(JSON) => {
                 let text = body(response, self.server.limit).await?;
-                self.peer.receive(parsed(text).map_err(|error| Fault::Malformed(error.to_string()))?);
+                let message = parsed(text).map_err(|error| Fault::Malformed(error.to_string()))?;
+                self.peer.receive(message, Some(ticket.id()));
                 let other = || Err(Fault::Malformed("its response is not to the request".to_owned()));
                 ticket.answered().unwrap_or_else(other)
             }
@@ -278,7 +293,7 @@ impl HttpLink {
             let end = loop {
                 match stream.next().await {
                     Ok(Some(Said::Message(message))) => {
-                        self.peer.receive(message);
+                        self.peer.receive(message, Some(ticket.id()));
                         if let Some(answer) = ticket.answered() {
                             stream.drain();
                             return answer;
@@ -304,7 +319,8 @@ impl HttpLink {
         self.server.state.closed.store(true, Ordering::Release);
         self.peer.close(reason);
         lock(&self.tasks).abort_all();
-        if self.server.session.get().is_some() && !self.has_lost_session() {
+        // One that the server is said to have lost may be there: it was said of one request.
+        if self.server.session.get().is_some() {
             let farewell = self.server.dressed(Method::DELETE).send();
             let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
@@ -347,15 +363,52 @@ impl Server {
         }
     }
 
-    /// Sends a message; `call` is what it asks, when it asks something.
-    async fn post(&self, text: Bytes, call: Option<&Call<'_>>) -> Result<Response, Fault> {
+    /// Sends a message; `asked` is what it asks, when it asks something.
+    async fn post(&self, text: Bytes, mut asked: Option<(&Call<'_>, &mut Ticket<'_>)>) -> Result<Response, Fault> {
         let mut request = self.dressed(Method::POST).header(CONTENT_TYPE, JSON);
         request = request.header(ACCEPT, "application/json, text/event-stream");
-        if let (Some(call), true) = (call, self.is_stateless()) {
+        if let (Some((call, _)), true) = (&asked, self.is_stateless()) {
             let mirrored = Arc::clone(&lock(&self.mirrored));
             request = request.headers(mirrored.headers(call));
         }
-        self.checked(request.body(text).send().await.map_err(unreachable)?).await
+        let is_in_session = self.session.get().is_some();
+        if let Some((_, ticket)) = &mut asked {
+            ticket.sent();
+        }
+        let response = request.body(text).send().await.map_err(|error| {
+            if let (Some((_, ticket)), true) = (&mut asked, error.is_connect()) {
+                ticket.not_taken();
+            }
+            unreachable(error)
+        })?;
+        match asked {
+            _ if response.status().is_success() => Ok(response),
+            Some((_, ticket)) if is_in_session => Err(self.refusal_in_session(response, ticket.id()).await),
+            None if is_in_session => Err(status_of(&response)),
+            _ => Err(refusal(response).await),
+        }
+    }
+
+    /// Why the server does not answer the request `id` in its session. The specification wants 404 of a server that
+    /// does not know the session; widely used ones say 400.
+    async fn refusal_in_session(&self, response: Response, id: u64) -> Fault {
+        let (status, fault) = (response.status(), status_of(&response));
+        if !matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) {
+            return fault;
+        }
+        let reason = body(response, LONGEST_ERROR).await.unwrap_or_default();
+        match serde_json::from_slice::<Refusal>(&reason).ok().filter(|refusal| refusal.is_to(id)) {
+            Some(Refusal { error, .. }) if status == StatusCode::BAD_REQUEST || error.code != UNKNOWN_SESSION => {
+                return Fault::Rpc(error);
+            }
+            _ => self.state.session_lost.store(true, Ordering::Release),
+        }
+        // What says only that the request is bad may have been said after a part of it was done.
+        let names_session = || String::from_utf8_lossy(&reason).to_ascii_lowercase().contains("session");
+        match status == StatusCode::NOT_FOUND || names_session() {
+            true => Fault::UnknownSession(status.as_u16()),
+            false => fault,
+        }
     }
 
     /// Opens a stream, from the event called `last` on.
@@ -364,7 +417,10 @@ impl Server {
         if let Some(last) = last {
             request = request.header(LAST_EVENT_ID, last);
         }
-        let response = self.checked(request.send().await.map_err(unreachable)?).await?;
+        let response = request.send().await.map_err(unreachable)?;
+        if !response.status().is_success() {
+            return Err(status_of(&response));
+        }
         match content_type(&response) {
             Some(EVENTS) => Ok(response),
             kind => Err(Fault::Malformed(format!("its stream is of type `{}`", kind.unwrap_or_default()))),
@@ -374,49 +430,83 @@ impl Server {
     fn is_stateless(&self) -> bool {
         matches!(*lock(&self.dialect), Dialect::Modern)
     }
+}
 
-    /// The response, when its status is a success.
-    async fn checked(&self, response: Response) -> Result<Response, Fault> {
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        let retry_after =
-            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let fault = Fault::Status { status: status.as_u16(), retry_after };
-        if !matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) {
-            return Err(fault);
-        }
-        // The specification wants 404 of a server that does not know the session; widely used ones say 400.
-        if self.session.get().is_some() {
-            self.state.session_lost.store(true, Ordering::Release);
-            return Err(fault);
-        }
-        #[derive(Deserialize)]
-        struct Refusal {
-            error: RpcError,
-        }
-        let reason = body(response, LONGEST_ERROR).await.ok();
-        match reason.and_then(|text| serde_json::from_slice::<Refusal>(&text).ok()) {
-            Some(refusal) => Err(Fault::Rpc(refusal.error)),
-            None => Err(fault),
-        }
+/// An error of the protocol in the body of a refusal.
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    id: Value,
+    error: RpcError,
+}
+
+impl Refusal {
+    /// Whether it answers our request with this number.
+    fn is_to(&self, id: u64) -> bool {
+        self.id.as_u64() == Some(id) || self.id.as_str().is_some_and(|text| text.parse() == Ok(id))
     }
 }
 
-/// Sends what belongs to no request, one after the other.
+/// The status of a response that is not a success.
+fn status_of(response: &Response) -> Fault {
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    Fault::Status { status: response.status().as_u16(), retry_after }
+}
+
+/// Why the server did not take a message: its error, or its status.
+async fn refusal(response: Response) -> Fault {
+    let (status, fault) = (response.status(), status_of(&response));
+    if !matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) {
+        return fault;
+    }
+    let reason = body(response, LONGEST_ERROR).await.ok();
+    let refusal = reason.and_then(|text| serde_json::from_slice::<Refusal>(&text).ok());
+    refusal.map_or(fault, |refusal| Fault::Rpc(refusal.error))
+}
+
+/// Sends what belongs to no request: answers, which the server waits for, and apart from them what takes something
+/// back.
 async fn send_queued(server: Arc<Server>, mut queued: mpsc::Receiver<Queued>) {
-    while let Some(message) = queued.recv().await {
+    let (answers, waiting_answers) = mpsc::channel(MOST_ANSWERS);
+    let (revocations, waiting_revocations) = mpsc::channel(MOST_REVOCATIONS.1);
+    let sort = async move {
+        while let Some(message) = queued.recv().await {
+            if message.may_be_lost() {
+                let _ = revocations.try_send(message);
+            } else if answers.send(message).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(
+        sort,
+        send_each(&server, waiting_answers, MOST_ANSWERS),
+        send_each(&server, waiting_revocations, MOST_REVOCATIONS.0)
+    );
+}
+
+/// Sends messages, so many at a time: none waits for the server to accept another.
+async fn send_each(server: &Arc<Server>, mut messages: mpsc::Receiver<Queued>, at_a_time: usize) {
+    let mut sending = JoinSet::new();
+    while let Some(message) = messages.recv().await {
         // The stateless protocol has requests alone; they are taken back by the end of their stream.
         if server.is_stateless() {
             continue;
         }
-        match tokio::time::timeout(ASIDE, server.post(message.text().clone(), None)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(fault)) => tracing::debug!(%fault, "the server did not accept a message"),
-            Err(_) => tracing::debug!("the server did not accept a message in time"),
+        while sending.try_join_next().is_some() {}
+        if sending.len() >= at_a_time {
+            sending.join_next().await;
         }
+        let server = Arc::clone(server);
+        sending.spawn(async move {
+            match tokio::time::timeout(ASIDE, server.post(message.text().clone(), None)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(fault)) => tracing::debug!(%fault, "the server did not accept a message"),
+                Err(_) => tracing::debug!("the server did not accept a message in time"),
+            }
+        });
     }
+    sending.join_all().await;
 }
 
 /// Hears what the server says unasked. Servers need not offer it.
@@ -430,7 +520,7 @@ async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
                 while let Ok(Some(said)) = stream.next().await {
                     pause = REOPENING;
                     if let Said::Message(message) = said {
-                        peer.receive(message);
+                        peer.receive(message, None);
                     }
                 }
                 last = stream.events.last_id.clone().or(last);

@@ -21,8 +21,12 @@ pub enum Event {
     ResourcesChanged,
     /// Its prompts are others now.
     PromptsChanged,
-    /// A resource has other content now; the parameters of the notification.
-    ResourceUpdated(Option<Raw>),
+    /// The resource with this URI has other content now.
+    ResourceUpdated(String),
+    /// A task is in another state; the parameters of the notification.
+    TaskStatus(Raw),
+    /// It is connected anew: it knows nothing of what was asked of it on another connection.
+    Connected,
     /// The connection to the upstream broke.
     Lost,
 }
@@ -34,24 +38,26 @@ impl Event {
             Self::ResourcesChanged => 1,
             Self::PromptsChanged => 2,
             Self::Lost => 3,
+            Self::Connected => 4,
             Self::ResourceUpdated(_) => UPDATES,
+            Self::TaskStatus(_) => UPDATES + 1,
         }
     }
 
     /// How many of its kind may wait.
     fn most(&self) -> usize {
-        if matches!(self, Self::ResourceUpdated(_)) { MOST_UPDATES } else { 1 }
+        if self.kind() >= UPDATES { MOST_UPDATES } else { 1 }
     }
 }
 
-/// The kind of changes of resources, and the number of kinds less one.
-const UPDATES: usize = 4;
+/// The kind of changes of resources; those of tasks are the kind after it, and the last.
+const UPDATES: usize = 5;
 
-/// Changes of resources of an upstream that wait to be heard, at most.
+/// Changes of resources of an upstream that wait to be heard, at most, and as many of tasks.
 const MOST_UPDATES: usize = 256;
 
 /// How many events of each kind wait, by upstream.
-type Waiting = Arc<Mutex<HashMap<Arc<str>, [usize; UPDATES + 1]>>>;
+type Waiting = Arc<Mutex<HashMap<Arc<str>, [usize; UPDATES + 2]>>>;
 
 /// Where upstreams say what nobody asked.
 #[derive(Debug, Clone)]
@@ -125,7 +131,7 @@ mod tests {
             for _ in 0..10_000 {
                 sender.send(&loud, Event::ToolsChanged);
                 sender.send(&loud, Event::PromptsChanged);
-                sender.send(&loud, Event::ResourceUpdated(None));
+                sender.send(&loud, Event::ResourceUpdated("a:b".to_owned()));
             }
         };
         flood();

@@ -1,19 +1,21 @@
 //! The requests that an upstream has not answered, and what it says meanwhile.
 //!
 //! Every request gets an id of the gateway's own, so that clients with equal ids do not meet; the id is also the
-//! progress token. What an upstream asks while it serves a single client's requests is put to that client; when it
-//! serves several, nobody can tell whom it means, and it is refused.
+//! progress token. What comes on the response to a request over HTTP belongs to that request. What an upstream asks
+//! otherwise is put to the client whose requests it serves, where that is a single one; when it serves several, nobody
+//! can tell whom it means, and it is refused. It may still serve what its caller waits for no longer, until it answers
+//! that.
 //!
 //! What waits to be sent is bounded by its bytes: an upstream that does not read holds up its own callers until their
 //! time is over, and takes no more memory than that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -23,9 +25,10 @@ use super::mailbox::{Event, EventSender};
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, block_in_place_if};
 use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
-use crate::protocol::stateless::CAPABILITIES_KEY;
-use crate::session::client::{Caller, Session};
-use crate::session::elicitation::{Questions, capability};
+use crate::protocol::stateless::{self, CAPABILITIES_KEY};
+use crate::session::client::{Caller, Question, Session};
+use crate::session::elicitation::{Questions, check_askable};
+use crate::session::subscriptions::LONGEST_ADDRESS;
 
 /// Messages that wait to be sent to an upstream, at most.
 const QUEUE: usize = 1024;
@@ -36,10 +39,23 @@ const QUEUE_BYTES: u32 = 32 * 1024 * 1024;
 /// Questions of an upstream that wait for their clients, at most.
 const MOST_QUESTIONS: usize = 64;
 
+/// Questions to one caller, in all its sessions, at most: nobody takes the room of others.
+const MOST_OF_ONE: usize = 16;
+
+/// Sessions with calls that nobody waits for any more and that the upstream has not answered: so many are known.
+const MOST_LEFT: usize = 1_024;
+
+/// Such calls of one session: so many are known.
+const MOST_LEFT_OF_ONE: usize = 64;
+
+/// Bytes of the state of a task that is passed on, at most: it waits to be heard.
+const LONGEST_STATE: usize = 8 * 1024;
+
 /// A message that waits to be sent, and the room that it takes.
 #[derive(Debug)]
 pub(super) struct Queued {
     text: Bytes,
+    may_be_lost: bool,
     _room: OwnedSemaphorePermit,
 }
 
@@ -53,6 +69,11 @@ impl Queued {
     /// The bytes of the message, without a line end.
     pub(super) fn text(&self) -> &Bytes {
         &self.text
+    }
+
+    /// Whether nobody waits for what comes of it: it takes something back.
+    pub(super) fn may_be_lost(&self) -> bool {
+        self.may_be_lost
     }
 }
 
@@ -71,13 +92,13 @@ impl Outgoing {
     async fn send(&self, text: Bytes) -> Result<(), Fault> {
         let closed = || Fault::Unavailable("the connection is closed".to_owned());
         let room = Arc::clone(&self.room).acquire_many_owned(Self::room_for(&text)).await.map_err(|_| closed())?;
-        self.queue.send(Queued { text, _room: room }).await.map_err(|_| closed())
+        self.queue.send(Queued { text, may_be_lost: false, _room: room }).await.map_err(|_| closed())
     }
 
     /// Sends what may be lost when the upstream does not keep up.
     fn try_send(&self, text: Bytes) {
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(Self::room_for(&text)) {
-            let _ = self.queue.try_send(Queued { text, _room: room });
+            let _ = self.queue.try_send(Queued { text, may_be_lost: true, _room: room });
         }
     }
 }
@@ -95,25 +116,159 @@ pub(super) struct Peer {
     events: EventSender,
 }
 
-/// A client is being asked, until this is dropped.
-struct Asking<'a>(&'a Peer, Arc<Session>);
+/// What is under way on a connection, while it is open.
+#[derive(Debug)]
+enum Table {
+    Open(Open),
+    /// Why it is not.
+    Closed(String),
+}
 
-impl Drop for Asking<'_> {
+/// What is under way on a connection.
+#[derive(Debug, Default)]
+struct Open {
+    /// The requests that wait.
+    waiting: HashMap<u64, Waiting>,
+    /// The sessions with calls that nobody waits for any more and that the upstream has not answered: it may serve them
+    /// still, and ask about them.
+    left: Vec<Left>,
+    /// Whether there were more of these than are kept, so that nobody knows any more whom the upstream may serve.
+    is_uncounted: bool,
+    /// The questions that are put to clients.
+    questions: Vec<Put>,
+    /// Who was asked to open an address, by the upstream's name for that: it says later that it is done.
+    elicitations: VecDeque<(String, Weak<Session>)>,
+}
+
+/// The calls of a session that nobody waits for any more.
+#[derive(Debug)]
+struct Left {
+    session: Weak<Session>,
+    ids: Vec<u64>,
+    /// Whether there were more of them than are kept, so that they are never known to be answered.
+    is_uncounted: bool,
+}
+
+impl Left {
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        std::ptr::eq(self.session.as_ptr(), Arc::as_ptr(session))
+    }
+}
+
+/// A question that is put to a client.
+#[derive(Debug)]
+struct Put {
+    /// The upstream's id of it.
+    id: Raw,
+    /// The request that it belongs to, where the upstream says so.
+    of: Option<u64>,
+    caller: Caller,
+    /// The number under which the client knows it.
+    number: u64,
+    /// Whether the upstream does not want the answer any more.
+    is_taken_back: bool,
+}
+
+impl Open {
+    /// Takes a request out, and its questions back.
+    fn take(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id);
+        for put in self.questions.iter().filter(|put| !self.serves(put)) {
+            put.caller.take_back(put.number);
+        }
+        waiting
+    }
+
+    /// Whether a request is under way that the question may belong to.
+    fn serves(&self, put: &Put) -> bool {
+        let is_of = |waiting: &Waiting| waiting.caller.as_ref().is_some_and(|caller| is_same(caller, &put.caller));
+        match put.of {
+            Some(id) => self.waiting.contains_key(&id),
+            None => self.waiting.values().any(is_of),
+        }
+    }
+
+    /// Notes that nobody waits for this call any more, which the upstream may go on with.
+    fn leave(&mut self, id: u64, caller: &Caller) {
+        let (session, count) = (caller.session(), self.left.len());
+        match self.left.iter_mut().find(|left| left.is_of(session)) {
+            Some(left) if left.ids.len() < MOST_LEFT_OF_ONE => left.ids.push(id),
+            Some(left) => left.is_uncounted = true,
+            None if count < MOST_LEFT => {
+                self.left.push(Left { session: Arc::downgrade(session), ids: vec![id], is_uncounted: false });
+            }
+            None => self.is_uncounted = true,
+        }
+    }
+
+    /// Notes that the upstream has answered a call that nobody waited for any more; whether it was one.
+    fn settle_left(&mut self, id: u64) -> bool {
+        let Some(left) = self.left.iter_mut().find(|left| left.ids.contains(&id)) else { return false };
+        left.ids.retain(|other| *other != id);
+        self.left.retain(|left| left.is_uncounted || !left.ids.is_empty());
+        true
+    }
+
+    /// Whom the upstream means with a question, and how that is put; of the request `of` where it says so. `None` where
+    /// nobody can tell.
+    fn meant(&self, of: Option<u64>) -> Option<(&Caller, Questions)> {
+        if let Some(id) = of {
+            let waiting = self.waiting.get(&id)?;
+            return Some((waiting.caller.as_ref()?, waiting.questions));
+        }
+        let calls = self.waiting.iter();
+        let calls = calls.filter_map(|(id, waiting)| Some((*id, waiting.caller.as_ref()?, waiting.questions)));
+        let (_, meant, shown) = calls.min_by_key(|(id, ..)| *id)?;
+        let is_other = |other: &Caller| !is_same(other, meant);
+        let is_alone = !self.is_uncounted
+            && !self.waiting.values().any(|waiting| waiting.caller.as_ref().is_some_and(is_other))
+            && self.left.iter().all(|left| left.is_of(meant.session()));
+        is_alone.then_some((meant, shown))
+    }
+}
+
+fn is_same(one: &Caller, other: &Caller) -> bool {
+    Arc::ptr_eq(one.session(), other.session())
+}
+
+/// A question that a client is being asked, until this is dropped.
+struct Asking {
+    peer: Arc<Peer>,
+    question: Question,
+    shown: Questions,
+}
+
+impl Asking {
+    /// Puts it to the client; `None` where the upstream does not want the answer any more.
+    async fn answer(mut self, method: &str, params: Option<&Raw>) -> Option<Outcome> {
+        let outcome = match self.shown.present(&self.peer.upstream, method, params) {
+            Ok(params) => self.question.put(method, params.as_ref()).await,
+            Err(error) => Err(RpcError::invalid_params(error)),
+        };
+        let is_wanted = match &*lock(&self.peer.table) {
+            Table::Open(open) => !open.questions.iter().any(|put| self.is(put) && put.is_taken_back),
+            Table::Closed(_) => false,
+        };
+        is_wanted.then_some(outcome)
+    }
+
+    fn is(&self, put: &Put) -> bool {
+        put.number == self.question.number() && is_same(&put.caller, self.question.caller())
+    }
+}
+
+impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.asked.send_modify(|asked| {
-            if let Some(at) = asked.iter().position(|session| Arc::ptr_eq(session, &self.1)) {
+        if let Table::Open(open) = &mut *lock(&self.peer.table) {
+            open.questions.retain(|put| !self.is(put));
+        }
+        self.peer.asked.send_modify(|asked| {
+            let session = self.question.caller().session();
+            if let Some(at) = asked.iter().position(|other| Arc::ptr_eq(other, session)) {
                 asked.swap_remove(at);
             }
         });
     }
-}
-
-/// The requests that wait, while the connection is open.
-#[derive(Debug)]
-enum Table {
-    Open(HashMap<u64, Waiting>),
-    /// Why it is not.
-    Closed(String),
 }
 
 #[derive(Debug)]
@@ -133,6 +288,8 @@ pub(super) struct Ticket<'p> {
     answer: oneshot::Receiver<Result<Outcome, Fault>>,
     /// Whether the upstream is told that the answer is not wanted any more.
     revocable: bool,
+    /// Whether the upstream may have the request, and be at work on it.
+    is_sent: bool,
 }
 
 impl Peer {
@@ -142,7 +299,7 @@ impl Peer {
         let peer = Self {
             upstream,
             next: AtomicU64::new(1),
-            table: Mutex::new(Table::Open(HashMap::new())),
+            table: Mutex::new(Table::Open(Open::default())),
             outgoing: Outgoing { queue, room: Arc::new(Semaphore::new(QUEUE_BYTES as usize)) },
             questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
             asked: watch::Sender::default(),
@@ -161,6 +318,17 @@ impl Peer {
         self.outgoing.send(text).await
     }
 
+    /// Whether a question of which nobody says what it belongs to would be put to somebody.
+    #[cfg(test)]
+    pub(super) fn would_ask(&self) -> bool {
+        matches!(&*lock(&self.table), Table::Open(open) if open.meant(None).is_some())
+    }
+
+    /// Queues a message, which is lost while the queue is full.
+    pub(super) fn try_send(&self, text: Bytes) {
+        self.outgoing.try_send(text);
+    }
+
     /// Enters a request, of which the text is returned with it.
     ///
     /// # Errors
@@ -171,7 +339,7 @@ impl Peer {
         let (caller, progress) = (call.caller.cloned(), call.progress.cloned());
         let waiting = Waiting { answer: sender, caller, progress, questions: call.questions };
         match &mut *lock(&self.table) {
-            Table::Open(table) => table.insert(id, waiting),
+            Table::Open(open) => open.waiting.insert(id, waiting),
             Table::Closed(reason) => return Err(Fault::Unavailable(reason.clone())),
         };
         let dressed;
@@ -182,14 +350,15 @@ impl Peer {
             call.params
         };
         let text = message::request(&Raw::of(&id), call.method, params);
-        Ok((Ticket { peer: self, id, answer, revocable: call.method != "initialize" }, text))
+        let revocable = call.method != "initialize";
+        Ok((Ticket { peer: self, id, answer, revocable, is_sent: false }, text))
     }
 
-    /// Takes a request out of the table.
-    fn take(&self, id: u64) -> Option<Waiting> {
-        match &mut *lock(&self.table) {
-            Table::Open(table) => table.remove(&id),
-            Table::Closed(_) => None,
+    /// Whether no request waits.
+    pub(super) fn is_idle(&self) -> bool {
+        match &*lock(&self.table) {
+            Table::Open(open) => open.waiting.is_empty(),
+            Table::Closed(_) => true,
         }
     }
 
@@ -211,31 +380,28 @@ impl Peer {
         }
     }
 
-    /// Takes in a message of the upstream.
-    pub(super) fn receive(self: &Arc<Self>, message: Message) {
+    /// Takes in a message of the upstream; `of` is the request to which it came as a part of the response, where the
+    /// way to the upstream says so.
+    pub(super) fn receive(self: &Arc<Self>, message: Message, of: Option<u64>) {
         match message {
-            Message::Response { id, outcome } => self.settle(&id, Ok(outcome)),
-            Message::Notification { method, params } => self.notified(&method, params),
-            Message::Request { id, method, params } => {
-                let Ok(place) = Arc::clone(&self.questions).try_acquire_owned() else {
-                    let busy = RpcError::new(INTERNAL_ERROR, format!("{MOST_QUESTIONS} questions wait already"));
-                    return self.outgoing.try_send(message::response(Some(&id), &Err(busy)));
-                };
-                let peer = Arc::clone(self);
-                tokio::spawn(async move {
-                    let outcome = peer.asked(&method, params.as_ref()).await;
-                    let _ = peer.outgoing.send(message::response(Some(&id), &outcome)).await;
-                    drop(place);
-                });
+            Message::Response { id, .. } if of.is_some_and(|own| number_of(&id) != Some(own)) => {
+                tracing::warn!(upstream = %self.upstream, ?id, "an answer to another request is dropped");
             }
+            Message::Response { id, outcome } => self.settle(&id, Ok(outcome)),
+            Message::Notification { method, params } => self.notified(&method, params, of),
+            Message::Request { id, method, params } => self.asked(id, method, params, of),
         }
     }
 
     /// Gives a request its answer; an answer that nobody waits for is dropped.
     pub(super) fn settle(&self, id: &Raw, answer: Result<Outcome, Fault>) {
-        // Some servers return the id as text.
-        let number = id.read::<u64>().ok().or_else(|| id.read::<String>().ok()?.parse().ok());
-        let waiting = number.and_then(|number| self.take(number));
+        let waiting = match (number_of(id), &mut *lock(&self.table)) {
+            (Some(number), Table::Open(open)) => match open.take(number) {
+                None if open.settle_left(number) => return,
+                waiting => waiting,
+            },
+            _ => None,
+        };
         match waiting {
             Some(waiting) => {
                 let _ = waiting.answer.send(answer);
@@ -247,10 +413,11 @@ impl Peer {
     /// Fails every request that waits and all that come: the connection is gone. The first reason stays.
     pub(super) fn close(&self, reason: &str) {
         let mut table = lock(&self.table);
-        if let Table::Open(waiting) = &mut *table {
-            let waiting = std::mem::take(waiting);
+        if let Table::Open(open) = &mut *table {
+            let Open { waiting, questions, .. } = std::mem::take(open);
             *table = Table::Closed(reason.to_owned());
             drop(table);
+            questions.iter().for_each(|put| put.caller.take_back(put.number));
             for waiting in waiting.into_values() {
                 let _ = waiting.answer.send(Err(Fault::Unavailable(reason.to_owned())));
             }
@@ -272,30 +439,40 @@ impl Peer {
         }
     }
 
-    fn notified(&self, method: &str, params: Option<Raw>) {
+    fn notified(&self, method: &str, params: Option<Raw>, of: Option<u64>) {
         let event = match method {
-            "notifications/progress" => return self.progressed(params.as_ref()),
+            "notifications/progress" => return self.progressed(params.as_ref(), of),
             "notifications/message" => {
-                let callers = self.callers();
-                callers.iter().for_each(|(caller, _)| caller.notify(method, params.as_ref()));
+                self.callers(of).iter().for_each(|caller| caller.notify(method, params.as_ref()));
                 return;
             }
+            "notifications/cancelled" => return self.taken_back(params.as_ref(), of),
+            "notifications/elicitation/complete" => return self.completed(method, params.as_ref()),
+            "notifications/tasks/status" => match params {
+                Some(params) if params.bytes().len() <= LONGEST_STATE => Event::TaskStatus(params),
+                _ => return,
+            },
             "notifications/tools/list_changed" => Event::ToolsChanged,
             "notifications/resources/list_changed" => Event::ResourcesChanged,
             "notifications/prompts/list_changed" => Event::PromptsChanged,
-            "notifications/resources/updated" => Event::ResourceUpdated(params),
+            "notifications/resources/updated" => match stateless::named("resources/read", params.as_ref()) {
+                // The rest is nobody's, and may be large. No longer address is watched.
+                Some(uri) if uri.len() <= LONGEST_ADDRESS => Event::ResourceUpdated(uri.into_owned()),
+                _ => return,
+            },
             _ => return,
         };
         self.events.send(&self.upstream, event);
     }
 
     /// Passes progress on under the caller's own token.
-    fn progressed(&self, params: Option<&Raw>) {
+    fn progressed(&self, params: Option<&Raw>, of: Option<u64>) {
         let Some(mut members) = params.and_then(|params| params.read::<Members<'_>>().ok()) else { return };
         let token = members.get("progressToken").and_then(|token| serde_json::from_str::<u64>(token.get()).ok());
+        let token = token.filter(|token| of.is_none_or(|own| own == *token));
         let target = token.and_then(|token| match &*lock(&self.table) {
-            Table::Open(table) => {
-                let waiting = table.get(&token)?;
+            Table::Open(open) => {
+                let waiting = open.waiting.get(&token)?;
                 Some((waiting.caller.clone()?, waiting.progress.clone()?))
             }
             Table::Closed(_) => None,
@@ -306,41 +483,117 @@ impl Peer {
         }
     }
 
-    /// The callers whose requests are being served, one of each client, and how questions are put to them.
-    fn callers(&self) -> Vec<(Caller, Questions)> {
-        let mut callers: Vec<(u64, (Caller, Questions))> = match &*lock(&self.table) {
-            Table::Open(table) => {
-                let asking = |waiting: &Waiting| Some((waiting.caller.clone()?, waiting.questions));
-                table.iter().filter_map(|(id, waiting)| Some((*id, asking(waiting)?))).collect()
+    /// The caller of a request, or those whose requests are being served, one of each client.
+    fn callers(&self, of: Option<u64>) -> Vec<Caller> {
+        let mut callers: Vec<(u64, Caller)> = match &*lock(&self.table) {
+            Table::Open(Open { waiting, .. }) => {
+                let is_meant = |id: &u64| of.is_none_or(|own| own == *id);
+                let waiting = waiting.iter().filter(|(id, _)| is_meant(id));
+                waiting.filter_map(|(id, waiting)| Some((*id, waiting.caller.clone()?))).collect()
             }
             Table::Closed(_) => Vec::new(),
         };
         callers.sort_unstable_by_key(|(id, _)| *id);
-        let mut single: Vec<(Caller, Questions)> = Vec::new();
-        for (_, (caller, questions)) in callers {
-            if !single.iter().any(|(other, _)| Arc::ptr_eq(other.session(), caller.session())) {
-                single.push((caller, questions));
+        let mut single: Vec<Caller> = Vec::new();
+        for (_, caller) in callers {
+            if !single.iter().any(|other| is_same(other, &caller)) {
+                single.push(caller);
             }
         }
         single
     }
 
-    async fn asked(&self, method: &str, params: Option<&Raw>) -> Outcome {
-        if method == "ping" {
-            return Ok(Raw::of(&json!({})));
-        }
-        let Some(capability) = capability(method) else { return Err(RpcError::method_not_found(method)) };
-        match self.callers().as_slice() {
-            [(caller, questions)] if caller.client().can(capability) => {
-                let params = questions.present(&self.upstream, method, params).map_err(RpcError::invalid_params)?;
-                let session = Arc::clone(caller.session());
-                self.asked.send_modify(|asked| asked.push(Arc::clone(&session)));
-                let _asking = Asking(self, session);
-                caller.ask(method, params.as_ref()).await
+    /// Takes in a question of the upstream. Whom it means is found at once: soon another may be served.
+    fn asked(self: &Arc<Self>, id: Raw, method: String, params: Option<Raw>, of: Option<u64>) {
+        let Ok(place) = Arc::clone(&self.questions).try_acquire_owned() else {
+            let busy = RpcError::new(INTERNAL_ERROR, format!("{MOST_QUESTIONS} questions wait already"));
+            return self.outgoing.try_send(message::response(Some(&id), &Err(busy)));
+        };
+        let asking = match method.as_str() {
+            "ping" => Err(Ok(Raw::of(&json!({})))),
+            _ => self.enter_question(&id, &method, params.as_ref(), of).map_err(Err),
+        };
+        let peer = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = match asking {
+                Ok(asking) => asking.answer(&method, params.as_ref()).await,
+                Err(outcome) => Some(outcome),
+            };
+            if let Some(outcome) = outcome {
+                let _ = peer.outgoing.send(message::response(Some(&id), &outcome)).await;
             }
-            _ => Err(RpcError::method_not_found(method)),
+            drop(place);
+        });
+    }
+
+    /// Enters a question for the client that the upstream means.
+    ///
+    /// # Errors
+    /// Nobody can tell whom it means, or that client cannot be asked, or is being asked too much already.
+    fn enter_question(
+        self: &Arc<Self>,
+        id: &Raw,
+        method: &str,
+        params: Option<&Raw>,
+        of: Option<u64>,
+    ) -> Result<Asking, RpcError> {
+        let mut table = lock(&self.table);
+        let Table::Open(open) = &mut *table else { return Err(RpcError::method_not_found(method)) };
+        let meant = open.meant(of).map(|(caller, shown)| (caller.clone(), shown));
+        let (caller, shown) = meant.ok_or_else(|| RpcError::method_not_found(method))?;
+        let elicitation = check_askable(caller.client(), method, params)?;
+        let tenant = caller.session().tenant();
+        let is_own = |put: &&Put| put.caller.session().tenant() == tenant;
+        if open.questions.iter().filter(is_own).count() >= MOST_OF_ONE {
+            let busy = format!("{MOST_OF_ONE} questions to this client wait already; wait for an answer");
+            return Err(RpcError::new(INTERNAL_ERROR, busy));
+        }
+        let question = caller.question(method)?;
+        if let Some(elicitation) = elicitation {
+            if open.elicitations.len() == MOST_QUESTIONS {
+                open.elicitations.pop_front();
+            }
+            open.elicitations.push_back((elicitation, Arc::downgrade(caller.session())));
+        }
+        let (id, number, session) = (id.canonical(), question.number(), Arc::clone(caller.session()));
+        open.questions.push(Put { id, of, caller, number, is_taken_back: false });
+        drop(table);
+        self.asked.send_modify(|asked| asked.push(session));
+        Ok(Asking { peer: Arc::clone(self), question, shown })
+    }
+
+    /// The upstream does not want the answer to a question any more.
+    fn taken_back(&self, params: Option<&Raw>, of: Option<u64>) {
+        let Some(members) = params.and_then(|params| params.read::<Members<'_>>().ok()) else { return };
+        let Some(id) = members.get("requestId").map(|id| Raw::of(id).canonical()) else { return };
+        let Table::Open(open) = &mut *lock(&self.table) else { return };
+        let is_meant = |put: &&mut Put| put.id == id && of.is_none_or(|own| put.of == Some(own));
+        if let Some(put) = open.questions.iter_mut().find(is_meant) {
+            put.is_taken_back = true;
+            put.caller.take_back(put.number);
         }
     }
+
+    /// What the upstream had a client do at an address is done.
+    fn completed(&self, method: &str, params: Option<&Raw>) {
+        let Some(members) = params.and_then(|params| params.read::<Members<'_>>().ok()) else { return };
+        let id = members.get("elicitationId").and_then(|id| serde_json::from_str::<String>(id.get()).ok());
+        let session = match &mut *lock(&self.table) {
+            Table::Open(Open { elicitations, .. }) => {
+                let at = elicitations.iter().position(|(known, _)| Some(known) == id.as_ref());
+                at.and_then(|at| elicitations.remove(at)).and_then(|(_, session)| session.upgrade())
+            }
+            Table::Closed(_) => None,
+        };
+        if let Some(session) = session {
+            session.tell(method, params);
+        }
+    }
+}
+
+/// The number that an id of ours is; some servers return it as text.
+fn number_of(id: &Raw) -> Option<u64> {
+    id.read::<u64>().ok().or_else(|| id.read::<String>().ok()?.parse().ok())
 }
 
 impl Ticket<'_> {
@@ -349,7 +602,22 @@ impl Ticket<'_> {
         read((&mut self.answer).await.ok())
     }
 
-    /// The upstream has refused the request or is out of reach: there is nothing to take back.
+    /// The number of the request.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The request is on its way: the upstream may be at work on it until it answers.
+    pub(super) fn sent(&mut self) {
+        self.is_sent = true;
+    }
+
+    /// The upstream is not at work on the request: it has refused it, or never had it.
+    pub(super) fn not_taken(&mut self) {
+        self.is_sent = false;
+    }
+
+    /// There is nobody to take the request back from.
     pub(super) fn forget(mut self) {
         self.revocable = false;
     }
@@ -374,8 +642,15 @@ fn read(answer: Option<Result<Outcome, Fault>>) -> Result<Raw, Fault> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
+        let mut table = lock(&self.peer.table);
+        let Table::Open(open) = &mut *table else { return };
         // What was answered is in the table no more.
-        if self.peer.take(self.id).is_some() && self.revocable {
+        let Some(waiting) = open.take(self.id) else { return };
+        if let (Some(caller), true) = (&waiting.caller, self.is_sent) {
+            open.leave(self.id, caller);
+        }
+        drop(table);
+        if self.revocable && self.is_sent {
             let params = Raw::of(&json!({"requestId": self.id, "reason": "the answer is not wanted any more"}));
             self.peer.outgoing.try_send(message::notification("notifications/cancelled", Some(&params)));
         }
@@ -394,15 +669,15 @@ fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
             own.set(key.clone(), &Raw::of(value));
         }
         if let Some(caller) = call.caller {
-            own.set(CAPABILITIES_KEY, &Raw::of(&askable(caller)));
+            own.set(CAPABILITIES_KEY, &askable(caller));
         }
     })
 }
 
 /// What an upstream of the stateless protocol may ask a client for: it asks in its result, which a client of the
 /// handshake era does not understand.
-fn askable(caller: &Caller) -> Map<String, Value> {
-    if caller.is_modern() { caller.client().capabilities.clone() } else { Map::new() }
+fn askable(caller: &Caller) -> Raw {
+    if caller.is_modern() { caller.client().capabilities.text().clone() } else { Raw::of(&json!({})) }
 }
 
 /// The message that a text of an upstream is. While a long one is read, its thread serves no other messages, and another does.
@@ -425,7 +700,7 @@ mod tests {
         let params = Raw::of(&json!({"name": "t", "_meta": {"kept": 1, CAPABILITIES_KEY: {"elicitation": {}}}}));
         let told = |version: Option<&str>| {
             let caller = version.map(|version| {
-                let capabilities = json!({"sampling": {}}).as_object().cloned().unwrap_or_default();
+                let capabilities = [("sampling".to_owned(), json!({}))].into_iter().collect();
                 let client = ClientInfo { version: version.to_owned(), capabilities, log: None };
                 Caller::new(Session::new("s"), client, mpsc::channel(1).0)
             });

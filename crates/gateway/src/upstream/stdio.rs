@@ -17,6 +17,8 @@ use std::time::Duration;
 use bytes::Bytes;
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, oneshot};
@@ -156,6 +158,7 @@ impl LineLink {
     /// Sends a request and waits for its answer.
     pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
         self.peer.send(text).await?;
+        ticket.sent();
         ticket.answer().await
     }
 
@@ -326,7 +329,7 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
     loop {
         match lines.next().await {
             Ok(Some(Line::Text(line))) => match parsed(line.clone()) {
-                Ok(message) => peer.receive(message),
+                Ok(message) => peer.receive(message, None),
                 Err(error) if claims_to_be_a_message(&line) => {
                     peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
                 }
@@ -361,15 +364,55 @@ fn claims_to_be_a_message(line: &[u8]) -> bool {
     line.starts_with(b"{") && line.ends_with(b"}") && memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
 }
 
-/// The id of a message of which only the ends are known: servers write it first or last.
+/// The id of a message of which only the ends are known: servers write it first or last. What stands deeper in it is no
+/// id, and a request of the server has one of its own.
 fn id_in(head: &[u8], tail: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Last {
+        id: u64,
+        method: Option<IgnoredAny>,
+    }
     const KEY: &[u8] = b"\"id\":";
     let number = |text: &[u8]| {
         let digits = text.iter().copied().skip_while(u8::is_ascii_whitespace).take_while(u8::is_ascii_digit);
         String::from_utf8(digits.collect()).ok()?.parse().ok()
     };
-    let first = memchr::memmem::find(head, KEY).filter(|at| *at < 64).and_then(|at| number(&head[at + KEY.len()..]));
-    first.or_else(|| memchr::memmem::rfind(tail, KEY).and_then(|at| number(&tail[at + KEY.len()..])))
+    let members = top_members(head);
+    if members.iter().any(|at| head[*at..].starts_with(b"\"method\"")) {
+        return None;
+    }
+    let first = members.into_iter().take_while(|at| *at < 64).find(|at| head[*at..].starts_with(KEY));
+    first.and_then(|at| number(&head[at + KEY.len()..])).or_else(|| {
+        // Members at the end of the whole message, and nothing else, end with its last brace.
+        let end = [b"{", &tail[memchr::memmem::rfind(tail, KEY)?..]].concat();
+        let last = serde_json::from_slice::<Last>(&end).ok()?;
+        last.method.is_none().then_some(last.id)
+    })
+}
+
+/// Where the names of members of the outermost object begin, as far as the text goes. It need not be JSON.
+fn top_members(text: &[u8]) -> Vec<usize> {
+    let (mut depth, mut at, mut names) = (0_usize, 0, Vec::new());
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let begin = at;
+                at += 1;
+                while let Some(byte) = text.get(at).filter(|byte| **byte != b'"') {
+                    at += if *byte == b'\\' { 2 } else { 1 };
+                }
+                let is_name = text.get(at + 1..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b":"));
+                if depth == 1 && is_name {
+                    names.push(begin);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    names
 }
 
 #[cfg(test)]
@@ -386,6 +429,22 @@ mod tests {
         ];
         for (head, tail, expected) in cases {
             assert_eq!(id_in(head.as_bytes(), tail.as_bytes()), expected, "{head}");
+        }
+    }
+
+    #[test]
+    fn what_stands_deeper_in_a_message_or_numbers_a_question_is_no_id_of_a_call() {
+        let cases: [(&str, Option<u64>); 7] = [
+            ("{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"data\":\"\u{1}\",\"x\":{\"id\":9}}}", None),
+            ("{\"params\":{\"data\":\"\u{1}\",\"x\":{\"id\":9}},\"jsonrpc\":\"2.0\"}", None),
+            (r#"{"jsonrpc":"2.0","params":{"id":9},"result":[}"#, None),
+            (r#"{"jsonrpc":"2.0","id":9,"method":"roots/list","params":[}"#, None),
+            (r#"{"params":[},"id":9,"method":"roots/list","jsonrpc":"2.0"}"#, None),
+            (r#"{"jsonrpc":"2.0","result":"\"id\":9}","id":8}"#, Some(8)),
+            (r#"{"jsonrpc":"2.0","id":8,"result":[{"method":"m"}}"#, Some(8)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(id_in(text.as_bytes(), text.as_bytes()), expected, "{text}");
         }
     }
 }

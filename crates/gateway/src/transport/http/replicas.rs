@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::sessions::Visit;
 use super::streams::Stream;
 use crate::guard::state::{Opened, SessionBounds, SharedSessions, State};
-use crate::protocol::client_info::ClientInfo;
+use crate::protocol::client_info::{Capabilities, ClientInfo, LogLevel};
 use crate::protocol::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Outcome, Raw, RpcError};
 use crate::session::client::{ASKING, LOOK, Post, Session, Underway};
 use crate::session::identity::Identity;
@@ -30,14 +29,17 @@ const LONGEST_ID: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Record {
     version: String,
-    capabilities: Map<String, Value>,
+    capabilities: Capabilities,
+    /// The lowest level of log messages that it wants; all when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log: Option<LogLevel>,
     watched: Vec<String>,
 }
 
 impl Record {
     fn of(session: &Session) -> Self {
-        let client = session.client();
-        Self { version: client.version.clone(), capabilities: client.capabilities.clone(), watched: session.watched() }
+        let ClientInfo { version, capabilities, log } = (*session.client()).clone();
+        Self { version, capabilities, log, watched: session.watched() }
     }
 
     fn text(&self) -> String {
@@ -105,10 +107,12 @@ pub(super) fn restore(session: &Session, record: &str) -> Result<(), RpcError> {
         tracing::error!(%error, "the shared state has an unknown record for a session");
         RpcError::new(INTERNAL_ERROR, "the session cannot be read; start another with `initialize`")
     })?;
-    if session.client().version != record.version {
-        session.set_client(ClientInfo { version: record.version, capabilities: record.capabilities, log: None });
+    let Record { version, capabilities, log, watched } = record;
+    let client = session.client();
+    if client.version != version || client.log != log {
+        session.set_client(ClientInfo { version, capabilities, log });
     }
-    session.watch_only(record.watched);
+    session.watch_only(watched);
     Ok(())
 }
 
@@ -122,7 +126,7 @@ pub(super) async fn keep(
 ) -> Option<Outcome> {
     let opens = match method {
         "initialize" => true,
-        "resources/subscribe" | "resources/unsubscribe" => false,
+        "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => false,
         _ => return outcome,
     };
     if !matches!(outcome, Some(Ok(_))) {

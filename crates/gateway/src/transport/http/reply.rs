@@ -86,13 +86,13 @@ pub(super) struct Events {
 pub(super) struct Mark {
     /// Whether an event with the mark and nothing else still comes first.
     is_due: bool,
-    now: Box<dyn Fn() -> String + Send + Sync>,
+    next: Box<dyn FnMut() -> String + Send + Sync>,
 }
 
 impl Mark {
-    /// The mark that `now` gives at each event; `is_due` says whether one without a message comes first.
-    pub(super) fn new(is_due: bool, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        Self { is_due, now: Box::new(now) }
+    /// The mark that `next` gives for each event; `is_due` says whether one without a message comes first.
+    pub(super) fn new(is_due: bool, next: impl FnMut() -> String + Send + Sync + 'static) -> Self {
+        Self { is_due, next: Box::new(next) }
     }
 }
 
@@ -142,7 +142,7 @@ impl Events {
         }
         if let Some(mark) = self.mark.as_mut().filter(|mark| mark.is_due) {
             mark.is_due = false;
-            return Poll::Ready(Some(primer(&(mark.now)())));
+            return Poll::Ready(Some(primer(&(mark.next)())));
         }
         if let End::Follow { follower, is_primed, .. } = &mut self.end {
             if std::mem::take(is_primed) {
@@ -164,7 +164,7 @@ impl Events {
         // What was said before the answer comes before it.
         match (self.messages.poll_recv(context), &mut self.end) {
             (Poll::Ready(Some(message)), _) => {
-                let mark = self.mark.as_ref().map(|mark| (mark.now)());
+                let mark = self.mark.as_mut().map(|mark| (mark.next)());
                 Poll::Ready(Some(event(mark.as_deref(), &message)))
             }
             (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(None, &text))),

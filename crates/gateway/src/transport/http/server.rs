@@ -165,6 +165,7 @@ impl Endpoint for Shared {
 
     fn sweep(self: &Arc<Self>) {
         self.sessions.sweep();
+        self.live.now().sweep_watched();
         if self.live.now().state().sessions().is_none() {
             return;
         }
@@ -252,7 +253,8 @@ async fn post(
     place.bytes.shrink(text.len());
     place.all_bytes.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
-    match parsed(client, text).await?.map_err(|error| refused(error.to_rpc()))? {
+    let of_text = |error: WireError| Refused::rpc(StatusCode::BAD_REQUEST, error.id().cloned(), error.to_rpc());
+    match parsed(client, text).await?.map_err(of_text)? {
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
@@ -286,10 +288,10 @@ async fn post(
 /// The message that a text is. A long one is read in the turns of its caller, as all of its long work is.
 async fn parsed(client: &Identity, text: Bytes) -> Result<Result<Message, WireError>, Refused> {
     if text.len() <= LONG_MESSAGE {
-        return Ok(Message::parse(text));
+        return Ok(Message::parse_of_client(text));
     }
     let tenant = client.tenant();
-    let read = Box::pin(work_of(&tenant, in_turn(|| Message::parse(text))));
+    let read = Box::pin(work_of(&tenant, in_turn(|| Message::parse_of_client(text))));
     read.await
         .map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
 }
@@ -350,21 +352,21 @@ impl Asking {
 
     /// Serves it; what is `used` is held meanwhile.
     fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
-        // A request ends at the gateway where it began.
-        let (gateway, mut closing) = (shared.live.now(), shared.closing.clone());
-        let shared = Arc::clone(shared);
+        // At once: the next message may take it back.
+        let running = caller.session().begin(&self.id);
+        // A stream of changes keeps nothing of the gateway where it began.
+        let state = (!caller.is_modern()).then(|| Arc::clone(shared.live.now().state()));
+        let (shared, mut closing) = (Arc::clone(shared), shared.closing.clone());
         Work::new(leave, async move {
             let _used = used;
             let asked = Asked { id: &self.id, method: &self.method, params: self.params.as_ref() };
             let closing = async {
                 let _ = closing.changed().await;
             };
-            let outcome = serve_request(&gateway, &caller, &asked, closing).await;
-            if caller.is_modern() {
-                return outcome;
-            }
+            let outcome = serve_request(&shared.live, &caller, (&asked, running), closing).await;
+            let Some(state) = state else { return outcome };
             let limits = shared.sessions.limits();
-            replicas::keep(gateway.state(), caller.session(), asked.method, limits, outcome).await
+            replicas::keep(&state, caller.session(), asked.method, limits, outcome).await
         })
     }
 }
@@ -610,8 +612,12 @@ async fn listen(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result
     visited.open_stream(out.clone());
     resume(shared, &visited, last, out, head);
     let is_primed = visited.client().version == PRIMED_VERSION;
-    let live = shared.live.clone();
-    let mark = Mark::new(is_primed, move || live.now().catalog().mark().to_owned());
+    let (live, stream, mut count) = (shared.live.clone(), visited.number(), 0_u64);
+    // What is served decides what is told anew; the rest makes the id one of its own in the session.
+    let mark = Mark::new(is_primed, move || {
+        count += 1;
+        format!("{}.{stream}.{count}", live.now().catalog().mark())
+    });
     let mut response = events(None, messages, End::Closed { _used: visited });
     response.body_mut().marked(mark);
     Ok(response)
@@ -624,7 +630,7 @@ fn resume(shared: &Shared, session: &Arc<Session>, last: Option<&str>, out: mpsc
     let gateway = shared.live.now();
     let watched = session.watched();
     if let Some(last) = last {
-        if last != gateway.catalog().mark() {
+        if last.split('.').next() != Some(gateway.catalog().mark()) {
             gateway.tell_of_changes_to(session);
         }
         for uri in &watched {
@@ -646,6 +652,7 @@ async fn end_session(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> R
     let unavailable = |error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error);
     replicas::end(shared.live.now().state(), &visited).await.map_err(unavailable)?;
     shared.sessions.close(visited.id());
+    shared.live.now().unwatch_all(&visited);
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -180,10 +180,10 @@ impl Sessions {
         entry.filter(|entry| entry.session.identity() == client).map(Visit::new)
     }
 
-    /// Ends a session and its stream of unasked messages.
+    /// Ends a session, its stream of unasked messages, and what its client is being asked.
     pub(super) fn close(&self, id: &str) {
         if let Some(entry) = lock(&self.entries).remove(id) {
-            entry.session.close_stream();
+            entry.session.end();
         }
     }
 

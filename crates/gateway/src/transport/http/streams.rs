@@ -174,11 +174,13 @@ impl Stream {
         lock(&self.inner).is_followed
     }
 
-    /// Takes a message; one more than may wait for a client is dropped.
+    /// Takes a message; a notification more than may wait for a client is dropped. Questions are few, and somebody
+    /// waits for the answers.
     pub(super) fn take(&self, message: Bytes) {
         let mut inner = lock(&self.inner);
         let waiting = inner.last() - inner.sent;
-        if waiting < QUEUE as u64 && inner.bytes + message.len() <= KEPT + WAITING {
+        let has_room = waiting < QUEUE as u64 && inner.bytes + message.len() <= KEPT + WAITING;
+        if has_room || !message::is_notification(&message) {
             inner.push(message);
             inner.trim();
         }
@@ -280,5 +282,28 @@ impl Drop for Follower {
             inner.waker = None;
             self.stream.settled.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_nobody_reads_only_notifications_are_left_out() {
+        let streams = Streams::default();
+        let stream = streams.begin(Position { stream: 1, event: 0 });
+        let note = message::notification("notifications/message", None);
+        (0..QUEUE * 2).for_each(|_| stream.take(note.clone()));
+        let question = message::request(&Raw::of(&1), "elicitation/create", None);
+        stream.take(question.clone());
+        let mut follower = stream.follow(0);
+        let mut context = Context::from_waker(Waker::noop());
+        let heard: Vec<Bytes> = std::iter::from_fn(|| match follower.poll_next(&mut context) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        })
+        .collect();
+        assert_eq!((heard.len(), heard.last()), (QUEUE + 1, Some(&question)));
     }
 }

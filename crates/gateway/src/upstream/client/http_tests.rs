@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::protocol::client_info::ClientInfo;
+use crate::session::client::Session;
 use crate::upstream::config::UpstreamConfig;
 use crate::upstream::mailbox::Events;
 
@@ -158,6 +160,192 @@ async fn call(upstream: &Upstream) -> Result<String, Fault> {
     upstream.request(call).await.map(|raw| String::from_utf8(raw.bytes().to_vec()).unwrap())
 }
 
+/// What is heard next, besides that it is connected.
+async fn heard_of(events: &mut Events) -> Event {
+    loop {
+        match events.recv().await.unwrap().1 {
+            Event::Connected => {}
+            event => return event,
+        }
+    }
+}
+
+/// A server of the handshake era with a session, which answers calls by `answer`.
+async fn in_session(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (String, Log) {
+    serve(move |asked| match asked.method() {
+        "initialize" => {
+            let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
+            let body = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result});
+            Reply::Headed(200, &[("content-type", "application/json"), ("mcp-session-id", "s")], body.to_string())
+        }
+        "notifications/cancelled" => answer(asked),
+        _ => greeting(asked).unwrap_or_else(|| answer(asked)),
+    })
+    .await
+}
+
+/// A client that can be asked for its roots, and what it is sent.
+fn rooted(name: &str) -> (Caller, mpsc::Receiver<bytes::Bytes>) {
+    let capabilities = json!({"roots": {}}).as_object().cloned().unwrap();
+    let capabilities = capabilities.into_iter().collect();
+    let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities, log: None };
+    let (out, sent) = mpsc::channel(16);
+    (Caller::new(Session::new(name), client, out), sent)
+}
+
+/// Calls a tool on behalf of a client.
+async fn call_as(upstream: &Upstream, caller: &Caller, name: &str) -> Result<String, Fault> {
+    let params = Raw::of(&json!({"name": name, "arguments": {}}));
+    let call = Call { caller: Some(caller), ..Call::own("tools/call", Some(&params)) };
+    upstream.request(call).await.map(|raw| String::from_utf8(raw.bytes().to_vec()).unwrap())
+}
+
+#[test]
+fn what_comes_on_the_response_to_a_call_belongs_to_it() {
+    run(async {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (stream, ids) = (Mutex::new(Some(receiver)), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&ids);
+        let (url, log) = in_session(move |asked| {
+            if asked.method() != "tools/call" {
+                return Reply::Whole(202, "text/plain", String::new());
+            }
+            lock(&seen).push(asked.body["id"].clone());
+            match asked.body["params"]["name"].as_str() {
+                Some("slow") => Reply::Stream(lock(&stream).take().unwrap()),
+                _ => {
+                    // On the response to this call: an answer to the other, a message and a question.
+                    let other = &lock(&seen)[0];
+                    let said = [
+                        json!({"jsonrpc": "2.0", "id": other, "result": "of another"}),
+                        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "own"}}),
+                        json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"}),
+                        json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": "own"}),
+                    ];
+                    let said: Vec<String> = said.iter().map(|message| format!("data: {message}\n\n")).collect();
+                    let (sender, receiver) = mpsc::unbounded_channel();
+                    tokio::spawn(async move {
+                        for message in &said[..3] {
+                            sender.send(message.clone()).unwrap();
+                        }
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                        sender.send(said[3].clone()).unwrap();
+                    });
+                    Reply::Stream(receiver)
+                }
+            }
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        let ((one, mut of_one), (two, mut of_two)) = (rooted("one"), rooted("two"));
+        let slow = call_as(&upstream, &one, "slow");
+        let quick = async {
+            while lock(&ids).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let quick = call_as(&upstream, &two, "quick");
+            let answer = async {
+                let told: Value = serde_json::from_slice(&of_two.recv().await.unwrap()).unwrap();
+                assert_eq!(told["params"]["data"], "own");
+                let question: Value = serde_json::from_slice(&of_two.recv().await.unwrap()).unwrap();
+                assert_eq!(question["method"], "roots/list");
+                two.session().answered(&Raw::of(&question["id"]), Ok(Raw::of(&json!({"roots": [1]}))));
+            };
+            let (answered, ()) = tokio::join!(quick, answer);
+            assert_eq!(answered.unwrap(), r#""own""#);
+            let own = json!({"jsonrpc": "2.0", "id": lock(&ids)[0], "result": "slow"});
+            sender.send(format!("data: {own}\n\n")).unwrap();
+        };
+        let (slow, ()) = tokio::join!(slow, quick);
+        assert_eq!(slow.unwrap(), r#""slow""#);
+        assert!(of_one.try_recv().is_err(), "nothing of it was for the other");
+        assert!(lock(&log).iter().any(|asked| asked.body["id"] == "q" && asked.body["result"]["roots"] == json!([1])));
+    });
+}
+
+#[test]
+fn a_call_that_is_refused_ends_no_other_and_is_made_once() {
+    run(async {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let stream = Mutex::new(Some(receiver));
+        let (url, log) = in_session(move |asked| match asked.body["params"]["name"].as_str() {
+            Some("slow") => Reply::Stream(lock(&stream).take().unwrap()),
+            Some("bad") => error(asked, 400, -32_602),
+            Some("odd") => Reply::Whole(400, "text/plain", "that is no request".to_owned()),
+            _ => result(asked, &json!(1)),
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        let ((one, _), (two, _)) = (rooted("one"), rooted("two"));
+        let count = |name: &str| lock(&log).iter().filter(|asked| asked.body["params"]["name"] == name).count();
+        let others = async {
+            while count("slow") == 0 {
+                tokio::task::yield_now().await;
+            }
+            let bad = call_as(&upstream, &two, "bad").await;
+            assert!(matches!(&bad, Err(Fault::Rpc(error)) if error.code == -32_602), "{bad:?}");
+            // It does not say that this was not done.
+            let odd = call_as(&upstream, &two, "odd").await;
+            assert!(matches!(odd, Err(Fault::Status { status: 400, .. })), "{odd:?}");
+            assert_eq!(call_as(&upstream, &two, "good").await.unwrap(), "1");
+            tokio::time::sleep(LOOK * 2).await;
+            let id = lock(&log).iter().find(|asked| asked.body["params"]["name"] == "slow").unwrap().body["id"].clone();
+            let own = json!({"jsonrpc": "2.0", "id": id, "result": "slow"});
+            sender.send(format!("data: {own}\n\n")).unwrap();
+        };
+        let (slow, ()) = tokio::join!(call_as(&upstream, &one, "slow"), others);
+        assert_eq!(slow.unwrap(), r#""slow""#);
+        assert_eq!((count("bad"), count("odd"), count("slow")), (1, 1, 1));
+        let handshakes = lock(&log).iter().filter(|asked| asked.method() == "initialize").count();
+        assert_eq!(handshakes, 2, "one more for the status alone, which may mean the session");
+        // The former connection ends when it serves nobody.
+        while !lock(&log).iter().any(|asked| asked.verb == "DELETE") {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn what_is_taken_back_does_not_hold_up_answers() {
+    run(async {
+        let senders = Mutex::new(Vec::new());
+        let (url, log) = in_session(move |asked| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            match (asked.method(), asked.body["params"]["name"].as_str()) {
+                (_, Some("asks")) => {
+                    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"});
+                    sender.send(format!("data: {question}\n\n")).unwrap();
+                }
+                ("-", _) => return Reply::Whole(202, "text/plain", String::new()),
+                _ => {}
+            }
+            lock(&senders).push(sender);
+            Reply::Stream(receiver)
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        let (caller, mut sent) = rooted("one");
+        for _ in 0..10 {
+            let left = tokio::time::timeout(Duration::from_millis(50), call_as(&upstream, &caller, "hangs")).await;
+            assert!(left.is_err());
+        }
+        let answer = async {
+            let question: Value = serde_json::from_slice(&sent.recv().await.unwrap()).unwrap();
+            caller.session().answered(&Raw::of(&question["id"]), Ok(Raw::of(&json!({"roots": []}))));
+            while !lock(&log).iter().any(|asked| asked.body["id"] == "q") {
+                tokio::task::yield_now().await;
+            }
+        };
+        let answered = tokio::time::timeout(Duration::from_secs(5), async {
+            tokio::select! {
+                call = call_as(&upstream, &caller, "asks") => panic!("{call:?}"),
+                () = answer => {}
+            }
+        });
+        answered.await.expect("the answer waits");
+    });
+}
+
 #[test]
 fn the_handshake_era_with_a_session() {
     run(async {
@@ -242,7 +430,7 @@ fn changes_are_asked_for_in_the_stateless_era() {
         sender
             .send("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n".to_owned())
             .unwrap();
-        assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
+        assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
         let listen = lock(&log).iter().find(|asked| asked.method() == "subscriptions/listen").cloned().unwrap();
         assert_eq!(listen.body["params"]["notifications"]["toolsListChanged"], true);
     });
@@ -268,7 +456,7 @@ fn answers_on_a_stream_come_with_what_belongs_to_them() {
         let (upstream, mut heard) = upstream(&url, Era::Legacy);
         for _ in 0..2 {
             assert_eq!(call(&upstream).await.unwrap(), r#"{"a": 1 }"#);
-            assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
+            assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
         }
         // The question in the stream is answered by a message of its own.
         while !lock(&log).iter().any(|asked| asked.body["id"] == "q" && asked.body["result"] == json!({})) {
@@ -307,7 +495,9 @@ fn a_session_that_is_not_known_any_more_is_replaced_once() {
                 let mut memory = lock(&remembered);
                 match asked.method() {
                     _ if asked.header("mcp-session-id").is_some() && *memory != Memory::Good => {
-                        error(asked, status, -32_001)
+                        let error = json!({"code": -32_000, "message": "Bad Request: No valid session ID provided"});
+                        let body = json!({"jsonrpc": "2.0", "error": error, "id": null});
+                        Reply::Whole(status, "application/json", body.to_string())
                     }
                     "initialize" => {
                         if *memory == Memory::Lost {
@@ -410,8 +600,8 @@ fn the_unasked_stream_is_heard_and_opened_again() {
         .await;
         let (upstream, mut heard) = upstream(&url, Era::Legacy);
         call(&upstream).await.unwrap();
-        assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
-        assert!(matches!(heard.recv().await, Some((_, Event::PromptsChanged))));
+        assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
+        assert!(matches!(heard_of(&mut heard).await, Event::PromptsChanged));
         assert!(lock(&log).iter().any(|asked| asked.header("last-event-id") == Some("1")));
     });
 }
@@ -458,7 +648,7 @@ fn the_older_http_answers_on_its_stream() {
         assert!(lock(&log).iter().all(|asked| (asked.verb == "GET") != (asked.path == "/messages?session=1")));
         // The stream breaks off, and the next call opens another.
         lock(&streams).clear();
-        assert!(matches!(heard.recv().await, Some((_, Event::Lost))));
+        assert!(matches!(heard_of(&mut heard).await, Event::Lost));
         assert_eq!(call(&upstream).await.unwrap(), "7");
     });
 }

@@ -71,7 +71,7 @@ fn connection(limit: usize) -> (Connected, Server, Events) {
 
 /// A client, and what it is sent.
 fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
-    let capabilities = capabilities.as_object().cloned().unwrap();
+    let capabilities = capabilities.as_object().cloned().unwrap().into_iter().collect();
     let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities, log: None };
     let (out, sent) = mpsc::channel(16);
     (Caller::new(Session::new("client"), client, out), sent)
@@ -298,6 +298,206 @@ fn a_question_goes_to_the_one_client_that_is_being_served() {
     });
 }
 
+/// A question of the upstream, under the id `id`.
+fn asking(id: &str, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+/// What a client was sent next.
+async fn next(sent: &mut mpsc::Receiver<Bytes>) -> Value {
+    serde_json::from_slice(&sent.recv().await.unwrap()).unwrap()
+}
+
+#[test]
+fn what_is_asked_about_a_call_that_nobody_waits_for_is_put_to_nobody_else() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let able = json!({"roots": {}});
+        let ((one, mut of_one), (two, mut of_two)) = (client(&able), client(&able));
+        let late = connected.request(&call(Some(&one), None), BRIEF).await;
+        assert!(matches!(late, Err(Fault::Timeout(_))), "{late:?}");
+        let first = server.hear().await;
+        assert_eq!(server.hear().await["method"], "notifications/cancelled");
+        let serve = async {
+            let second = server.hear().await;
+            server.say(&asking("q1", "roots/list", &json!({}))).await;
+            assert_eq!(server.hear().await["error"]["code"], -32601);
+            // Now it is not at work on the first any more.
+            server.answer(&first, json!(1)).await;
+            server.say(&asking("q2", "roots/list", &json!({}))).await;
+            assert_eq!(server.hear().await["result"], json!({"roots": []}));
+            server.answer(&second, json!(2)).await;
+        };
+        let answer = async {
+            let question = next(&mut of_two).await;
+            two.session().answered(&Raw::of(&question["id"]), Ok(Raw::of(&json!({"roots": []}))));
+        };
+        let second = call(Some(&two), None);
+        let (answered, (), ()) = tokio::join!(connected.request(&second, AMPLE), serve, answer);
+        assert_eq!(text(&answered.unwrap()), "2");
+        assert!(of_one.try_recv().is_err() && of_two.try_recv().is_err());
+    });
+}
+
+#[test]
+fn more_calls_without_an_end_than_are_counted_stop_all_questions() {
+    run(async {
+        let (connected, _server, _events) = connection(10_000);
+        let Link::Lines(link) = &connected.link else { panic!() };
+        let leave = |caller: &Caller| {
+            let own = call(Some(caller), None);
+            let (mut ticket, _) = link.peer().enter(&own, None).unwrap();
+            ticket.sent();
+        };
+        let (one, _sent) = client(&json!({"roots": {}}));
+        let own = call(Some(&one), None);
+        let _held = link.peer().enter(&own, None).unwrap();
+        (0..5_000).for_each(|_| leave(&one));
+        assert!(link.peer().would_ask(), "all are its own");
+        let (other, _sent) = client(&json!({}));
+        leave(&other);
+        assert!(!link.peer().would_ask());
+        let mut id = 5_002;
+        link.peer().settle(&Raw::of(&id), Ok(Ok(Raw::of(&1))));
+        assert!(link.peer().would_ask());
+        for _ in 0..1_024 {
+            leave(&client(&json!({})).0);
+        }
+        // All of them are answered, except the one that was not counted.
+        for _ in 0..1_024 {
+            id += 1;
+            link.peer().settle(&Raw::of(&id), Ok(Ok(Raw::of(&1))));
+        }
+        assert!(!link.peer().would_ask());
+    });
+}
+
+#[test]
+fn a_question_ends_with_its_call_and_both_sides_learn_of_it() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let (caller, mut sent) = client(&json!({"sampling": {}}));
+        let own = call(Some(&caller), None);
+        let ask = asking("q", "sampling/createMessage", &json!({}));
+        // It ends because nobody waits for it, because it is answered, and because the upstream wants no answer.
+        for end in 0..3 {
+            let mut waiting = Box::pin(connected.request(&own, AMPLE));
+            let asked = async {
+                let asked = server.hear().await;
+                server.say(&ask).await;
+                (asked, next(&mut sent).await)
+            };
+            let (asked, question) = tokio::select! {
+                answer = &mut waiting => panic!("{answer:?}"),
+                asked = asked => asked,
+            };
+            match end {
+                0 => drop(waiting),
+                1 => {
+                    let (answer, ()) = tokio::join!(waiting, server.answer(&asked, json!(1)));
+                    answer.unwrap();
+                }
+                _ => {
+                    let params = json!({"requestId": "q"});
+                    let back = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+                    server.say(&back.to_string()).await;
+                    let told = next(&mut sent).await;
+                    assert_eq!(told["params"]["requestId"], question["id"]);
+                    // The next that it hears is not an answer.
+                    let (answer, ()) = tokio::join!(waiting, server.answer(&asked, json!(1)));
+                    answer.unwrap();
+                    let (answer, heard) = tokio::join!(connected.request(&own, BRIEF), server.hear());
+                    assert!(answer.is_err() && heard["method"] == "tools/call", "{heard}");
+                    return;
+                }
+            }
+            let told = next(&mut sent).await;
+            assert_eq!(
+                (&told["method"], &told["params"]["requestId"]),
+                (&json!("notifications/cancelled"), &question["id"])
+            );
+            let mut heard = vec![server.hear().await];
+            if end == 0 {
+                heard.push(server.hear().await);
+            }
+            // The call is taken back too, before or after it.
+            let answer = heard.iter().find(|heard| heard["method"].is_null()).unwrap();
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("q"), &json!(-32603)));
+            if end == 0 {
+                server.answer(&asked, json!(0)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_caller_gets_a_share_of_the_questions_and_its_session_ends_them() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let (caller, mut sent) = client(&json!({"sampling": {}}));
+        let own = call(Some(&caller), None);
+        let mut waiting = Box::pin(connected.request(&own, AMPLE));
+        let flood = async {
+            server.hear().await;
+            for n in 0..17 {
+                server.say(&asking(&format!("q{n}"), "sampling/createMessage", &json!({}))).await;
+            }
+            let refused = server.hear().await;
+            assert!(refused["error"]["message"].as_str().unwrap().contains("16 questions"), "{refused}");
+            for _ in 0..16 {
+                next(&mut sent).await;
+            }
+            caller.session().end();
+            for _ in 0..16 {
+                assert_eq!(server.hear().await["error"]["code"], -32603);
+            }
+        };
+        tokio::select! {
+            answer = &mut waiting => panic!("{answer:?}"),
+            () = flood => {}
+        }
+    });
+}
+
+#[test]
+fn a_form_is_not_an_address_and_who_was_sent_there_hears_that_it_is_done() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let (caller, mut sent) = client(&json!({"elicitation": {"form": {}}}));
+        let (other, _other_sent) = client(&json!({"elicitation": {"url": {}}}));
+        let (stream, mut unasked) = mpsc::channel(16);
+        other.session().set_client(other.client().clone());
+        other.session().open_stream(stream);
+        let url = json!({"mode": "url", "elicitationId": "e1", "url": "https://h.example", "message": "go"});
+        for (caller, form) in [(&caller, -32603), (&other, -32602)] {
+            let own = call(Some(caller), None);
+            let serve = async {
+                let asked = server.hear().await;
+                server.say(&asking("f", "elicitation/create", &json!({"message": "?"}))).await;
+                server.say(&asking("u", "elicitation/create", &url)).await;
+                let refused = server.hear().await;
+                let expected = if form == -32602 { "f" } else { "u" };
+                assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(expected), &json!(-32602)));
+                server.answer(&asked, json!(1)).await;
+                let ended = server.hear().await;
+                assert_eq!(ended["error"]["code"], -32603);
+            };
+            let (answer, ()) = tokio::join!(connected.request(&own, AMPLE), serve);
+            answer.unwrap();
+        }
+        assert_eq!(next(&mut sent).await["params"]["message"], "?");
+        for id in ["unknown", "e1", "e1"] {
+            let params = json!({"elicitationId": id});
+            let done = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params});
+            server.say(&done.to_string()).await;
+        }
+        assert_eq!(next(&mut unasked).await["params"]["elicitationId"], "e1");
+        server.say("{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}").await;
+        server.hear().await;
+        assert!(unasked.try_recv().is_err(), "once");
+    });
+}
+
 #[test]
 fn log_messages_reach_who_is_served_and_changes_are_heard() {
     run(async {
@@ -308,8 +508,7 @@ fn log_messages_reach_who_is_served_and_changes_are_heard() {
             for method in ["message", "tools/list_changed", "resources/list_changed", "prompts/list_changed", "odd"] {
                 server.say(&json!({"jsonrpc": "2.0", "method": format!("notifications/{method}")}).to_string()).await;
             }
-            let updated =
-                json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a:b"}});
+            let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a:b", "junk": [1]}});
             server.say(&updated.to_string()).await;
             server.answer(&asked, json!({})).await;
         };
@@ -319,12 +518,12 @@ fn log_messages_reach_who_is_served_and_changes_are_heard() {
         assert_eq!(sent.try_recv().unwrap(), r#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
         assert!(sent.try_recv().is_err());
         let heard: Vec<Event> = std::iter::from_fn(|| events.try_recv()).map(|(_, event)| event).collect();
-        let [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged, Event::ResourceUpdated(Some(params))] =
+        let [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged, Event::ResourceUpdated(uri)] =
             heard.as_slice()
         else {
             panic!("{heard:?}")
         };
-        assert_eq!(text(params), r#"{"uri":"a:b"}"#);
+        assert_eq!(uri, "a:b");
     });
 }
 
@@ -565,7 +764,67 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
         assert!(matches!(event, Event::Lost) && &*name == "up", "{event:?}");
         Upstream::revive(Arc::downgrade(&upstream)).await;
         assert!(upstream.usable().is_some());
+        assert!(matches!(heard.try_recv(), Some((_, Event::Connected))));
         assert!(matches!(heard.try_recv(), Some((_, Event::ToolsChanged))));
+    });
+}
+
+#[test]
+fn a_server_introduces_itself_within_a_bound() {
+    run(async {
+        let long = InProcess::new(|_: &str, _: Option<&Raw>| {
+            let info = json!({"name": "x".repeat(300_000), "version": "1"});
+            Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info})))
+        });
+        let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(long)) };
+        let upstream = upstream(config);
+        let fault = upstream.list(AMPLE).await.unwrap_err().to_error("up").message().to_owned();
+        assert!(fault.starts_with("upstream `up`: ") && fault.contains("over 262144"), "{fault}");
+        assert!(upstream.server().is_none());
+    });
+}
+
+#[test]
+fn a_changed_tool_of_a_server_that_came_back_is_not_called_before_it_is_reviewed() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        // From the second start on, it is slow to list, and one of its tools is another.
+        let script = r#"echo x >> "$COUNTER"; n=$(wc -l < "$COUNTER" | tr -d ' ')
+        while read -r line; do
+            id=${line#*\"id\":}; id=${id%%,*}
+            case "$line" in
+                *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}';;
+                *'"tools/list"'*) [ "$n" = 1 ] || sleep 1
+                    echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"same","inputSchema":{"type":"object"}},{"name":"other","description":"'$n'","inputSchema":{"type":"object"}}]}}';;
+                *'"die"'*) exit 1;;
+                *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"of start '$n'"}]}}';;
+            esac
+        done"#;
+        let target = Target::Stdio {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: BTreeMap::from([("COUNTER".to_owned(), folder.path().join("starts").display().to_string())]),
+            confinement: Confinement::default(),
+        };
+        let yaml = format!("{{mode: proxy, pins: {{mode: strict, file: '{}'}}}}", folder.path().join("pins").display());
+        let mut config = GatewayConfig::parse(&yaml, folder.path(), &|_| None).unwrap();
+        let up = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+        config.upstreams.insert("up".to_owned(), up);
+        let gateway = Gateway::start(config).await.unwrap();
+        let (caller, _sent) = client(&json!({}));
+        let snapshot = gateway.catalog();
+        let call = async |name: &str, arguments: Value| {
+            let items = snapshot.tools.as_ref().unwrap().router.catalog().items();
+            let id = &items.iter().find(|item| item.name == name).unwrap().id;
+            let params = Raw::of(&json!({"name": id, "arguments": arguments}));
+            text(&gateway.answer(&caller, "tools/call", Some(&params)).await.unwrap()).to_owned()
+        };
+        assert!(call("other", json!({})).await.contains("of start 1"));
+        assert!(call("other", json!({"die": 1})).await.contains("UPSTREAM_UNAVAILABLE"));
+        let (same, other) = tokio::join!(call("same", json!({})), call("other", json!({})));
+        assert!(same.contains("of start 2"), "{same}");
+        assert!(other.contains("QUARANTINED") && other.contains("changed (description)"), "{other}");
+        gateway.close().await;
     });
 }
 
@@ -807,7 +1066,7 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
         let (mut connected, mut server, mut events) = connection(10_000);
         let capabilities = json!({"resources": {"subscribe": true}});
         connected.meta = Some(json!({}));
-        connected.server.capabilities = capabilities.as_object().cloned().unwrap();
+        Arc::make_mut(&mut connected.server).capabilities = capabilities.as_object().cloned().unwrap();
         let upstream = Upstream::new(
             "up",
             UpstreamConfig::new(Target::InProcess(InProcess::new(|_: &str, _: Option<&Raw>| {
@@ -835,7 +1094,7 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
         let second = server.hear().await;
         assert_eq!(second["params"]["notifications"]["resourceSubscriptions"], json!(["a:1", "a:2"]));
         server.say(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:2"}}"#).await;
-        assert!(matches!(events.recv().await, Some((_, Event::ResourceUpdated(Some(_))))));
+        assert!(matches!(events.recv().await, Some((_, Event::ResourceUpdated(uri))) if uri == "a:2"));
         watch("resources/unsubscribe", "a:1").await;
         watch("resources/unsubscribe", "a:2").await;
         assert_eq!(server.hear().await["params"]["requestId"], second["id"]);
@@ -848,7 +1107,7 @@ fn what_a_stateless_server_may_have_said_while_its_stream_was_away_is_asked_for(
         let (mut connected, mut server, _events) = connection(10_000);
         let capabilities = json!({"tools": {"listChanged": true}, "prompts": {"listChanged": true}, "resources": {}});
         connected.meta = Some(json!({}));
-        connected.server.capabilities = capabilities.as_object().cloned().unwrap();
+        Arc::make_mut(&mut connected.server).capabilities = capabilities.as_object().cloned().unwrap();
         let (told, mut heard) = mpsc::unbounded_channel();
         let (_watched, watched) = watch::channel(BTreeSet::new());
         Arc::new(connected).listen(watched, move |event| told.send(event).unwrap());
@@ -873,4 +1132,53 @@ async fn a_folder_that_is_not_there_is_named_and_not_the_program() {
     let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
     let fault = crate::Capture::of("a", config, Duration::from_secs(5)).await.unwrap_err().to_string();
     assert!(fault.contains("`cwd` /no/such/folder is not a folder"), "{fault}");
+}
+
+#[test]
+fn what_is_watched_is_watched_again_on_another_connection_and_only_its_server_says_that_it_changed() {
+    run(async {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let watchable = |scheme: &'static str, asked: Arc<Mutex<Vec<String>>>| {
+            let serve = move |method: &str, _: Option<&Raw>| {
+                if method.starts_with("resources/") && !method.ends_with("list") {
+                    lock(&asked).push(method.to_owned());
+                }
+                let offered = json!({"resources": {"subscribe": true}});
+                Ok(Raw::of(&match method {
+                    "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": offered}),
+                    "resources/list" => json!({"resources": [{"uri": format!("{scheme}:1"), "name": "one"}]}),
+                    _ => json!({}),
+                }))
+            };
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(serve))) }
+        };
+        let (a, b) = (watchable("a", Arc::clone(&asked)), watchable("b", Arc::default()));
+        let gateway = gateway(Mode::Proxy, vec![("a", a), ("b", b)]).await;
+        let [a, b] = ["a", "b"].map(|name| gateway.upstreams().get(name).unwrap());
+        let (caller, _sent) = client(&json!({}));
+        let session = Arc::clone(caller.session());
+        session.set_client(caller.client().clone());
+        let (stream, mut told) = mpsc::channel(16);
+        session.open_stream(stream);
+        gateway.enter(&session);
+        let watched = Raw::of(&json!({"uri": "a:1"}));
+        gateway.answer(&caller, "resources/subscribe", Some(&watched)).await.unwrap();
+        let begun = lock(&asked).len();
+        a.link.store(None);
+        a.request(PLAIN).await.unwrap();
+        assert_eq!(next(&mut told).await["params"], json!({"uri": "a:1"}), "it may have changed meanwhile");
+        assert!(lock(&asked).len() > begun, "it is watched again");
+        b.events.send(&b.name, Event::ResourceUpdated("a:1".to_owned()));
+        b.events.send(&b.name, Event::ToolsChanged);
+        assert_eq!(next(&mut told).await["method"], "notifications/tools/list_changed", "that was not its own to say");
+        a.events.send(&a.name, Event::ResourceUpdated("a:1".to_owned()));
+        assert_eq!(next(&mut told).await["params"], json!({"uri": "a:1"}));
+        // Its client is gone, once nobody is telling it anything.
+        drop((caller, session));
+        while lock(&asked).last().is_none_or(|method| method != "resources/unsubscribe") {
+            gateway.sweep_watched();
+            tokio::task::yield_now().await;
+        }
+        gateway.close().await;
+    });
 }
