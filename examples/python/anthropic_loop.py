@@ -34,7 +34,8 @@ def answer(client, router, call, question, model="claude-sonnet-5"):
                 if request.name == "view":
                     text = firewall.view(request.input["handle"], request.input["selector"]).text
                 elif request.name in ids:
-                    result = call(router.catalog[ids[request.name]].name, request.input)
+                    tool, arguments = router.catalog.resolve_call("anthropic", request.name, request.input)
+                    result = call(router.catalog[tool].name, arguments)
                     text = firewall.compact(result, call=request.id, name=request.name).for_model
                 else:
                     text = f"no tool is called {request.name}"

@@ -39,7 +39,8 @@ def answer(client, router, call, question, model="gpt-5"):
                 if name == "view":
                     text = firewall.view(arguments["handle"], arguments["selector"]).text
                 elif name in ids:
-                    result = call(router.catalog[ids[name]].name, arguments)
+                    tool, arguments = router.catalog.resolve_call("openai", name, arguments)
+                    result = call(router.catalog[tool].name, arguments)
                     text = firewall.compact(result, call=request.id, name=name).for_model
                 else:
                     text = f"no tool is called {name}"

@@ -54,9 +54,9 @@ fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
     [route] 13 lines, 429 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
-    [interpret] 51 lines, 370 tokens in; out: grep:failed
+    [interpret] 48 lines, 365 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
-    [answer] 54 lines, 389 tokens in; out: Migration 0042 timed out.
+    [answer] 51 lines, 384 tokens in; out: Migration 0042 timed out.
 
     the last prompt:
     [FACTS]
@@ -70,7 +70,7 @@ fn agent_loop() {
 
     [TOOL RESULT [artifact:result:c1]]
     2000 lines, 48030 characters
-    1 error line, first (line 235): deploy 1234 checkout failed: migration 0042 timed out
+    1 error line, first (line 234): deploy 1234 checkout failed: migration 0042 timed out
     deploy 1000 checkout ok
     deploy 1001 checkout ok
     deploy 1002 checkout ok
@@ -90,25 +90,22 @@ fn agent_loop() {
     deploy 1016 checkout ok
     deploy 1017 checkout ok
     deploy 1018 checkout ok
-    …
-    deploy 2981 checkout ok
-    deploy 2982 checkout ok
-    deploy 2983 checkout ok
-    deploy 2984 checkout ok
-    deploy 2985 checkout ok
-    deploy 2986 checkout ok
-    deploy 2987 checkout ok
-    deploy 2988 checkout ok
-    deploy 2989 checkout ok
-    deploy 2990 checkout ok
-    deploy 2991 checkout ok
-    deploy 2992 checkout ok
-    deploy 2993 checkout ok
-    deploy 2994 checkout ok
-    deploy 2995 checkout ok
-    deploy 2996 checkout ok
-    deploy 2997 checkout ok
-    deploy 2998 checkout ok
+    deploy 1019 checkout ok
+    deploy 1020 checkout ok
+    deploy 1021 checkout ok
+    deploy 1022 checkout ok
+    deploy 1023 checkout ok
+    deploy 1024 checkout ok
+    deploy 1025 checkout ok
+    deploy 1026 checkout ok
+    deploy 1027 checkout ok
+    deploy 1028 checkout ok
+    deploy 1029 checkout ok
+    deploy 1030 checkout ok
+    deploy 1031 checkout ok
+    … lines 32..234 alike
+    deploy 1234 checkout failed: migration 0042 timed out
+    … lines 235..1999 alike
     deploy 2999 checkout ok
 
     [DOCUMENT]
@@ -122,20 +119,20 @@ fn firewall() {
     --- what the prompt gets
     2000 rows, 4 columns: id, state, total, city
     first row: {"id": 0, "state": "paid", "total": 0.50, "city": "Oslo"}
-    row 250: id=249 state=paid total=143.50 city=Oslo
-    row 500: id=499 state=paid total=293.50 city=Oslo
-    row 750: id=749 state=paid total=43.50 city=Oslo
-    row 1000: id=999 state=paid total=193.50 city=Oslo
-    row 1250: id=1249 state=paid total=343.50 city=Oslo
-    row 1500: id=1499 state=paid total=93.50 city=Oslo
-    row 1750: id=1749 state=paid total=243.50 city=Oslo
+    row 249: id=249 state=paid total=143.50 city=Oslo
+    row 499: id=499 state=paid total=293.50 city=Oslo
+    row 749: id=749 state=paid total=43.50 city=Oslo
+    row 999: id=999 state=paid total=193.50 city=Oslo
+    row 1249: id=1249 state=paid total=343.50 city=Oslo
+    row 1499: id=1499 state=paid total=93.50 city=Oslo
+    row 1749: id=1749 state=paid total=243.50 city=Oslo
     last row: {"id": 1999, "state": "paid", "total": 393.50, "city": "Oslo"}
     id: min 0 max 1999 distinct 2000
     state: distinct 3 (paid ×1200, open ×400, refunded ×400)
     total: min 0.50 max 399.50 sum 400000 distinct 400
     city: distinct 1 (Oslo ×2000)
 
-    --- 127940 bytes became 289 tokens (Summary)
+    --- 127940 bytes became 288 tokens (Summary)
     --- the whole is artifact:result:orders, application/json, 127940 bytes
         rows:0..10: first rows of 2000
         rows:-10..: last rows of 2000

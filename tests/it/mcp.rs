@@ -32,6 +32,26 @@ fn previewed(files: &Files, source: [&str; 2]) -> String {
     shown.lines().map(line).collect()
 }
 
+/// An address that must not be listened at is refused before any server is started.
+#[cfg(unix)]
+#[test]
+fn a_refused_address_starts_no_server() {
+    let files = Files::new();
+    let config = r#"{"upstreams": {"a": {"command": "sh", "args": ["-c", "echo > started; exec cat"], "cwd": "."}}}"#;
+    files.write("gateway.json", config);
+    let serve = |more: &[&str]| files.run(&[&["mcp", "serve", "--config", "gateway.json"], more].concat()).shown();
+    insta::assert_snapshot!(serve(&["--transport", "http", "--listen", "0.0.0.0:0"]), @r"
+    exit 2
+    error: `0.0.0.0:0` can be reached from other machines, and no token is set; give it one with --token-file (in a configuration: `http.tokens`, `http.token`, `http.token_file`, `http.oauth` or `http.tls.client_ca`), or listen on 127.0.0.1
+    ");
+    insta::assert_snapshot!(serve(&["--console", "0.0.0.0:0"]), @r"
+    exit 2
+    error: --console
+      caused by: `0.0.0.0:0` can be reached from other machines; use 127.0.0.1, or pass `--console-remote` if that is intended
+    ");
+    assert_eq!(files.names(), ["gateway.json"]);
+}
+
 #[test]
 fn what_a_server_lists_is_saved_and_served() {
     let files = files();

@@ -84,17 +84,17 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
     [TOOL RESULT [artifact:result:tr1]]
     log: 200 lines, 2 kinds of message
     first line: 2026-05-01T03:00:00Z INFO backup: copied block 0
-    1 error, first (line 121): 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    1 error, first (line 120): 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
     levels: ERROR 1, INFO 199
     time range: 2026-05-01T03:00:00Z to 2026-05-01T03:03:19Z
     messages by frequency, numbers vary:
     ×199: 2026-05-01T03:00:00Z INFO backup: copied block 0
     lines that occur once:
-    line 121: 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    line 120: 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
     some lines:
-    48: 2026-05-01T03:00:47Z INFO backup: copied block 47
-    98: 2026-05-01T03:01:37Z INFO backup: copied block 97
-    148: 2026-05-01T03:02:27Z INFO backup: copied block 147
+    47: 2026-05-01T03:00:47Z INFO backup: copied block 47
+    97: 2026-05-01T03:01:37Z INFO backup: copied block 97
+    147: 2026-05-01T03:02:27Z INFO backup: copied block 147
     … +37
     last line: 2026-05-01T03:03:19Z INFO backup: copied block 199
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -171,6 +171,40 @@ impl Catalog {
         let (format, names) = (format(form)?, PyDict::new(py));
         py.detach(|| self.names(format)).iter().try_for_each(|(name, id)| names.set_item(name, id))?;
         Ok(names)
+    }
+
+    /// The id of the tool that a model called by `name` in this form, and the arguments of the call under the names that
+    /// the tool's server knows: providers that do not allow a name get another. `arguments` is a mapping, or the JSON
+    /// text of one, as OpenAI sends it.
+    ///
+    /// Raises KeyError if no tool is called by this name, InputError for arguments that are not an object.
+    fn resolve_call<'py>(
+        &self,
+        py: Python<'py>,
+        form: &str,
+        name: &str,
+        arguments: &Bound<'py, PyAny>,
+    ) -> PyResult<(String, Bound<'py, PyDict>)> {
+        let names = self.names(format(form)?);
+        let id = names.id(name).ok_or_else(|| PyKeyError::new_err(format!("no tool is called `{name}` in {form}")))?;
+        let given = match arguments.cast::<PyString>() {
+            Ok(text) => json::loads(py, text.to_str()?)
+                .map_err(|error| InputError::new_err(format!("arguments of `{name}`: no JSON: {}", error.value(py))))?,
+            Err(_) => arguments.clone(),
+        };
+        let given = given
+            .cast_into::<PyMapping>()
+            .map_err(|_| InputError::new_err(format!("arguments of `{name}`: they must be an object")))?;
+        let (original, restored) = (names.arguments(id), PyDict::new(py));
+        for pair in given.items()?.iter() {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            let known = key.extract::<&str>().ok().and_then(|key| original?.get(key));
+            match known {
+                Some(known) => restored.set_item(known, value)?,
+                None => restored.set_item(key, value)?,
+            }
+        }
+        Ok((id.to_owned(), restored))
     }
 
     fn __len__(&self) -> usize {

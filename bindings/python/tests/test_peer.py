@@ -23,7 +23,7 @@ def test_a_catalog(tmp_path, name):
     loaded = peer.load_catalog(tmp_path / name)
     assert set(loaded.ids) == {item["id"] for item in ITEMS} and set(loaded.ids.values()) == set(loaded.value.ids)
     assert cw.Router(loaded.value).route("find the invoices of May").ids[0] == loaded.ids["billing.invoices.find"]
-    assert loaded.ignored == [] and "1 items names old ids" in loaded.notes and "1 flows became tools here" in loaded.notes
+    assert loaded.ignored == [] and "names old ids: 1;" in loaded.notes and "flows that became tools here: 1" in loaded.notes
 
 
 def test_a_session(tmp_path):
@@ -32,7 +32,7 @@ def test_a_session(tmp_path):
     session = {"event_count": 3, "events": events, "facts": {"tz": "UTC"}, "episodes": [], "artifacts": {"artifact:r": {"media_type": "text/plain"}}}
     (tmp_path / "session.json").write_text(json.dumps(session))
     loaded = peer.load_session(tmp_path / "session.json")
-    assert "full" in loaded.value.build("answer", "why").prompt and "1 artifacts" in loaded.notes
+    assert "full" in loaded.value.build("answer", "why").prompt and "not in the file: 1;" in loaded.notes
     (tmp_path / "events.jsonl").write_text('{"type": "user_turn", "text": "Why?"}\n{"type": "agent_msg", "text": "Full."}\n')
     assert len(peer.load_session(tmp_path / "events.jsonl").value.events) == 2
 
@@ -104,7 +104,7 @@ def test_the_files_of_the_real_package(tmp_path):
     catalog = peer.load_catalog(tmp_path / "catalog.json")
     assert len(catalog.value) == len(catalog.ids) == 40
     session = peer.load_session(tmp_path / "session.json")
-    assert [event["kind"] for event in session.value.events] == ["user_turn", "tool_call", "tool_result"] and "1 artifacts" in session.notes
+    assert [event["kind"] for event in session.value.events] == ["user_turn", "tool_call", "tool_result"] and "not in the file: 1;" in session.notes
     for name in ("fast", "balanced", "accurate"):
         profile = peer.load_config(tmp_path / f"{name}.json")
         cw.Router(catalog.value, config=profile.value["routing"])

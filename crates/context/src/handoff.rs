@@ -908,7 +908,7 @@ mod tests {
         [FAILED]
         - query_metrics(service='checkout'): timeout after 30 s
         [FOUND]
-        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 901): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 …
+        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 900): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 …
         [FACTS]
         - region: eu-west-1
         [LEFT OUT] 2 withheld as sensitive
@@ -1042,7 +1042,7 @@ mod tests {
         - The pool is too small. I decided to raise it to 40 connections. (a1)
         - The pool is full at 18:00. (a2)
         [FOUND]
-        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 901): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 time range: 2026-11-23T10:00:00 to 2026-11-23T11:00:00 messages by frequency, numbers vary: ×900: 2026-11-23T10:00:00 INFO order 0 done some lines: 105: 2026-11-23T10:00:44 INFO order 104 done 219: 2026-11-23T10:00:38 INFO order 218 done 333: 2026-11-23T10:00:32 INFO order 332 done 447: 2026-11-23T10:00:26 INFO order 446 done 542: 2026-11-23T10:00:01 INFO order 541 done 656: 2026-11-23T10:00:55 INFO order 655 done … +41 last line: 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 (result:c2)
+        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 900): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 time range: 2026-11-23T10:00:00 to 2026-11-23T11:00:00 messages by frequency, numbers vary: ×900: 2026-11-23T10:00:00 INFO order 0 done some lines: 104: 2026-11-23T10:00:44 INFO order 104 done 218: 2026-11-23T10:00:38 INFO order 218 done 332: 2026-11-23T10:00:32 INFO order 332 done 446: 2026-11-23T10:00:26 INFO order 446 done 541: 2026-11-23T10:00:01 INFO order 541 done 655: 2026-11-23T10:00:55 INFO order 655 done … +41 last line: 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 (result:c2)
         [FACTS]
         - region: eu-west-1
         [LEFT OUT] 2 withheld as sensitive

@@ -57,9 +57,9 @@ def load_catalog(path: _Path) -> Loaded[Catalog]:
     if any(old != new for old, new in ids.items()):
         differs.append("ids are made of namespace, name and arguments; `ids` maps the old ones to the new")
     if count := sum("depends_on" in item["metadata"] for item in items if "metadata" in item):
-        differs.append(f"`depends_on` of {count} items names old ids: it is kept in the metadata and not used")
+        differs.append(f"items whose `depends_on` names old ids: {count}; it is kept in the metadata and not used")
     if count := sum(item.get("metadata", {}).get("kind") == "flow" for item in items):
-        differs.append(f"{count} flows became tools here")
+        differs.append(f"flows that became tools here: {count}")
     return Loaded(catalog, differs=differs, ids=ids)
 
 
@@ -77,7 +77,7 @@ def load_session(path: _Path) -> Loaded[Session]:
         document = {}
     if isinstance(document, dict) and document.get("artifacts"):
         count = len(document["artifacts"])
-        differs.append(f"the file has no content of its {count} artifacts, so there is nothing to view; to have it, ingest the events again")
+        differs.append(f"artifacts whose content is not in the file: {count}; they cannot be viewed until the events are ingested again")
     return Loaded(session, differs=differs)
 
 

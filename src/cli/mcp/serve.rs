@@ -113,6 +113,13 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
         bail!("`{flag}` goes with `--transport http`");
     }
     args.http.apply(&mut config.http)?;
+    // Before any server is started for nothing.
+    if args.transport == Transport::Http {
+        HttpServer::check(&config.http)?;
+    }
+    if let Some(console) = console(args) {
+        ConsoleServer::check(&console).context("--console")?;
+    }
     Ok(config)
 }
 
@@ -280,10 +287,14 @@ async fn serve_streams(
 /// What ends a console, and the task that serves it.
 type Console = (oneshot::Sender<()>, JoinHandle<()>);
 
+/// Where the console is, if one is wanted.
+fn console(args: &Args) -> Option<ConsoleConfig> {
+    args.console.map(|listen| ConsoleConfig { listen, remote: args.console_remote })
+}
+
 /// Opens the console, where one is wanted.
 async fn open_console(live: &Live, args: &Args) -> Result<Option<Console>> {
-    let Some(listen) = args.console else { return Ok(None) };
-    let config = ConsoleConfig { listen, remote: args.console_remote };
+    let Some(config) = console(args) else { return Ok(None) };
     let server = ConsoleServer::bind(live.clone(), config).await.context("--console")?;
     if let Some(path) = &args.console_token_file {
         replace_secret_file(path, format!("{}\n", server.token()).as_bytes()).context("--console-token-file")?;

@@ -159,8 +159,7 @@ mod tests {
         run({"code": …})
         code: 1080 characters
         90 lines, 1080 characters
-        first line: print('ok')
-        last line: print('ok')
+        print('ok') (×90)
         "#);
     }
 

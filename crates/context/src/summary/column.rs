@@ -513,7 +513,7 @@ impl Column {
         let rare = if self.fields { self.rare(self.scalars()) } else { Vec::new() };
         let values = self.counted.values().map(|one| {
             let is_rare = one.count == 1 && rare.iter().any(|at| at.first() == one.at.first());
-            let row = if is_rare { format!(" in row {}", one.at[0] + 1) } else { String::new() };
+            let row = if is_rare { format!(" in row {}", one.at[0]) } else { String::new() };
             (one.shown.as_str(), one.count, one.first, row)
         });
         Some(listed(values.collect()))

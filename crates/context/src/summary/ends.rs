@@ -14,6 +14,8 @@ const BYTES_PER_TOKEN: usize = 8;
 /// Below so many tokens for the text itself the structure gets the whole cap.
 const LEAST: usize = 24;
 
+/// How much of the cap what stands around errors gets with it, in hundredths.
+const EXCERPT: usize = 50;
 /// How much of the cap the size and the first error get where the share would be too small for them, in hundredths.
 const NEEDED: usize = 60;
 
@@ -30,11 +32,16 @@ pub(super) fn around(pieces: &[Piece], forms: &[&str], share: usize, cap: usize,
     let packed = |pieces: &[Piece]| pack(pieces, cap * NEEDED / 100, estimator);
     let least = (cap * share / 100).max(estimator.count(&packed(&size)) + 1).min(cap);
     let told = cut(pieces, content, least, cap, estimator);
-    if told.contains(lines::quoted(&packed(&errors))) {
+    let excerpt: Pieces = said.iter().filter(|piece| lines::is_excerpt(piece)).cloned().collect();
+    let is_told = |statement: &str| told.contains(lines::quoted(statement));
+    let excerpt = packed(&excerpt);
+    let untold = excerpt.lines().filter(|line| !is_told(line)).count();
+    if is_told(&packed(&errors)) && untold * 2 <= excerpt.lines().count() {
         return told;
     }
     let needed = estimator.count(&packed(&[size, errors].concat())) + 1;
-    cut(pieces, content, least.max(needed).min(cap), cap, estimator)
+    let around = if excerpt.is_empty() { 0 } else { cap * EXCERPT / 100 };
+    cut(pieces, content, least.max(needed).max(around).min(cap), cap, estimator)
 }
 
 /// The statements that do not quote the text.
@@ -69,10 +76,12 @@ fn cut(pieces: &[Piece], content: &str, own: usize, cap: usize, estimator: Estim
 /// What is said, and behind it the first of `forms` that fits whole.
 fn whole(said: &[Piece], forms: &[&str], share: usize, cap: usize, estimator: Estimator) -> Option<String> {
     let size: Pieces = said.iter().filter_map(lines::needed).filter(lines::is_size).collect();
-    let own = (cap * share / 100).max(estimator.count(&pack(&size, cap, estimator)));
-    let said = pack(said, own, estimator);
+    let own = (cap * share / 100).max(estimator.count(&pack(&size, cap, estimator)) + 1);
+    // What stands around an error stands in the whole.
+    let said: Pieces = said.iter().filter(|piece| !lines::is_excerpt(piece)).cloned().collect();
+    let said = pack(&said, own, estimator);
     forms.iter().map(|form| form.trim_end()).filter(|form| form.len() <= cap * BYTES_PER_TOKEN).find_map(|form| {
-        let text = format!("{said}\n{form}");
+        let text = if said.is_empty() { (*form).to_owned() } else { format!("{said}\n{form}") };
         (estimator.count(&text) <= cap).then_some(text)
     })
 }

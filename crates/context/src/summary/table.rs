@@ -169,7 +169,7 @@ impl Table<'_> {
             let (head, offset) = match sample.number {
                 0 => ("first row".to_owned(), rank::FIRST_PLACE),
                 _ if last => ("last row".to_owned(), rank::LAST_PLACE),
-                number => (format!("row {}", number + 1), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
+                number => (format!("row {number}"), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
             };
             let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
             let end = sample.number == 0 || last;

@@ -170,6 +170,165 @@ fn tables_are_found_in_every_notation() {
     assert!(!shown(&prose, 300).contains(" columns"), "{}", shown(&prose, 300));
 }
 
+/// The summary of a header and 60 rows.
+fn table(header: &str, row: impl Fn(usize) -> String, cap: usize) -> String {
+    let rows: String = (0..60).map(|at| format!("{}\n", row(at))).collect();
+    shown(&format!("{header}\n{rows}"), cap)
+}
+
+#[test]
+fn columns_under_right_aligned_names_are_a_table() {
+    let processes = table(
+        "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND",
+        |at| {
+            let (busy, size) = if at == 33 { (99.9, 12_345_678) } else { (0.0, 10_000 + at) };
+            format!(
+                "root     {:>7} {busy:>4.1}  0.1 {size:>6} {:>5} ?        Ss   10:00   0:00 worker --number {at}",
+                at + 900,
+                at + 2_000
+            )
+        },
+        300,
+    );
+    insta::assert_snapshot!(processes, @r#"
+    60 rows, 11 columns: USER, PID, %CPU, %MEM, VSZ, RSS, TTY, STAT, START, TIME, COMMAND
+    first row: USER=root PID=900 %CPU=0.0 %MEM=0.1 VSZ=10000 RSS=2000 TTY=? STAT=Ss START=10:00 TIME=0:00 COMMAND="worker --number 0"
+    row 33: PID=933 %CPU=99.9 VSZ=12345678 RSS=2033 COMMAND="worker --number 33"
+    last row: root | 959 | 0.0 | 0.1 | 10059 | 2059 | ? | Ss | 10:00 | 0:00 | worker --number 59
+    USER: distinct 1 (root ×60)
+    PID: 900..959 sum 55770
+    %CPU: 0.0..99.9 sum 99.9
+    %MEM: 0.1..0.1 sum 6
+    VSZ: 10000..12345678 sum 12937415
+    RSS: 2000..2059 sum 121770
+    TTY: distinct 1 (? ×60)
+    STAT: distinct 1 (Ss ×60)
+    START: distinct 1 (10:00 ×60)
+    TIME: distinct 1 (0:00 ×60)
+    COMMAND: distinct 60
+    "#);
+    let disks = table(
+        "Filesystem      Size  Used Avail Use% Mounted on",
+        |at| {
+            let [used, free, share] = if at == 17 { ["50G", "0", "100%"] } else { ["10G", "40G", "20%"] };
+            format!("{:<15} {:>5} {used:>5} {free:>5} {share:>4} /mnt/disk{at}", format!("/dev/sd{at}"), "50G")
+        },
+        200,
+    );
+    insta::assert_snapshot!(disks, @r"
+    60 rows, 6 columns: Filesystem, Size, Used, Avail, Use%, Mounted on
+    first row: /dev/sd0 | 50G | 10G | 40G | 20% | /mnt/disk0
+    row 17: Filesystem=/dev/sd17 Used=50G Avail=0 Use%=100% Mounted on=/mnt/disk17
+    last row: /dev/sd59 | 50G | 10G | 40G | 20% | /mnt/disk59
+    Filesystem: distinct 60
+    Size: 50G..50G sum 3000
+    Used: 10G..50G sum 640
+    Avail: mixed: 1 number, 59 texts; 0..0 sum 0 (40G ×59, 0 ×1 in row 17)
+    Use%: 20%..100%
+    Mounted on: distinct 60
+    ");
+    let pods = table(
+        "NAME          CPU(cores)   MEMORY(bytes)",
+        |at| format!("web-{at:03}       {:<12} {}Mi", format!("{}m", at % 7), at + 100),
+        60,
+    );
+    insta::assert_snapshot!(pods, @r"
+    60 rows, 3 columns: NAME, CPU(cores), MEMORY(bytes)
+    first row: web-000 | 0m | 100Mi
+    last row: web-059 | 3m | 159Mi
+    CPU(cores): 0m..6m sum 174
+    ");
+}
+
+#[test]
+fn lines_that_stand_below_each_other_by_chance_are_no_table() {
+    let tests: String = (0..80)
+        .map(|at| match at {
+            41 => "=== RUN   TestPay\n    pay_test.go:31: got 4, want 5\n--- FAIL: TestPay (0.01s)\n".to_owned(),
+            _ => format!("=== RUN   TestA{at}\n--- PASS: TestA{at} (0.00s)\n"),
+        })
+        .chain(["FAIL\nexit status 1\nFAIL\texample.org/pay\t0.412s\n".to_owned()])
+        .collect();
+    insta::assert_snapshot!(shown(&tests, 120), @r"
+    164 lines, 3581 characters
+    === RUN   TestA0
+    --- PASS: TestA0 (0.00s)
+    === RUN   TestA1
+    --- PASS: TestA1 (0.00s)
+    … lines 4..82 alike
+    === RUN   TestPay
+        pay_test.go:31: got 4, want 5
+    --- FAIL: TestPay (0.01s)
+    … lines 85..161 alike
+    FAIL
+    exit status 1
+    FAIL	example.org/pay	0.412s
+    ");
+    let torn: String = (0..60)
+        .map(|at| format!("part{at:02}  value{at:02}\n"))
+        .chain((0..9).map(|_| "a longer sentence\n".to_owned()))
+        .collect();
+    for text in [
+        torn,
+        "   Compiling crate0 v1.0.0\n".repeat(70),
+        "The king went over the hill,\nand saw 20 things there\n".repeat(50),
+    ] {
+        assert!(!shown(&text, 100).contains(" columns"), "{}", shown(&text, 100));
+    }
+}
+
+#[test]
+fn a_row_with_a_rare_value_is_shown() {
+    let told = table(
+        "NAMESPACE  NAME        READY  STATUS",
+        |at| {
+            format!(
+                "prod       web-{at:03}     {}",
+                if at == 41 { "0/1    CrashLoopBackOff" } else { "1/1    Running" }
+            )
+        },
+        160,
+    );
+    insta::assert_snapshot!(told, @r"
+    60 rows, 4 columns: NAMESPACE, NAME, READY, STATUS
+    first row: NAMESPACE=prod NAME=web-000 READY=1/1 STATUS=Running
+    row 41: NAMESPACE=prod NAME=web-041 READY=0/1 STATUS=CrashLoopBackOff
+    last row: NAMESPACE=prod NAME=web-059 READY=1/1 STATUS=Running
+    NAMESPACE: distinct 1 (prod ×60)
+    NAME: distinct 60
+    READY: distinct 2 (1/1 ×59, 0/1 ×1 in row 41)
+    STATUS: distinct 2 (Running ×59, CrashLoopBackOff ×1 in row 41)
+    ");
+}
+
+#[test]
+fn what_is_named_can_be_asked_for() {
+    use crate::event::{Handle, Selector};
+    use crate::view::{Bounds, Cursor, view};
+
+    let text: String = (0..90)
+        .map(|at| format!("2026-11-01 00:00:00 {}\n", if at == 41 { "ERROR full" } else { "INFO ok" }))
+        .collect();
+    let viewed = |selector: &str| {
+        let selector: Selector = selector.parse().unwrap();
+        view(&Handle::new("a"), text.as_bytes(), "text/plain", &selector, Cursor::default(), Bounds::default())
+            .unwrap()
+            .text
+    };
+    assert!(shown(&text, 100).contains("1 error, first (line 41): "), "{}", shown(&text, 100));
+    assert_eq!(viewed("grep:ERROR"), "41: 2026-11-01 00:00:00 ERROR full");
+    assert_eq!(viewed("lines:41"), "2026-11-01 00:00:00 ERROR full");
+    let rows = format!(
+        "id,state\n{}",
+        (0..90).map(|at| format!("{at},{}\n", if at == 41 { "late" } else { "ok" })).collect::<String>()
+    );
+    assert!(shown(&rows, 100).contains("row 41: id=41 state=late"), "{}", shown(&rows, 100));
+    let selector: Selector = "rows:41".parse().unwrap();
+    let row =
+        view(&Handle::new("a"), rows.as_bytes(), "text/csv", &selector, Cursor::default(), Bounds::default()).unwrap();
+    assert_eq!(row.text, "id,state\n41,late");
+}
+
 #[test]
 fn an_error_in_the_middle_is_said_beside_beginning_and_end() {
     let line = |at: usize| {
@@ -179,7 +338,7 @@ fn an_error_in_the_middle_is_said_beside_beginning_and_end() {
     for cap in [100, 300, 600] {
         let told = shown(&text, cap);
         assert!(told.starts_with("2000 lines, "), "{told}");
-        assert!(told.contains("first (line 235): deploy 1234 checkout failed: migration 0042 timed out"), "{told}");
+        assert!(told.contains("deploy 1234 checkout failed: migration 0042 timed out\n… lines 235.."), "{told}");
         assert!(told.contains("\ndeploy 1000 checkout ok\n") && told.ends_with("\ndeploy 2999 checkout ok"), "{told}");
     }
 }
@@ -240,7 +399,7 @@ fn rows_that_hold_objects_are_told_by_what_is_in_these() {
     on all levels: apiVersion (v1 ×31), kind (Pod ×30, List ×1)
     items: 30 rows, 5 columns: apiVersion, kind, metadata, spec, status
     items: first row: metadata.name=web-0 nodeName=node-0 conditions[*].status=True … +2
-    items: row 18 (web-17): conditions[*].status=False restartCount=17 reason=CrashLoopBackOff message="back-off 5m0s restarting failed container" nodeName=node-2 uid=00020ddf
+    items: row 17 (web-17): conditions[*].status=False restartCount=17 reason=CrashLoopBackOff message="back-off 5m0s restarting failed container" nodeName=node-2 uid=00020ddf
     items: last row: metadata.name=web-29 nodeName=node-2 conditions[*].status=True … +2
     items: everywhere the same: apiVersion=v1 kind=Pod phase=Running type=Ready containerStatuses[*].name=app
     spec.nodeName: distinct 3 (node-0 ×10, node-1 ×10, node-2 ×10)
@@ -317,7 +476,7 @@ fn a_row_with_a_value_that_no_other_has_is_shown() {
     insta::assert_snapshot!(shown(&lines, 140), @r#"
     90 rows, 4 columns: n, level, msg, ms
     first row: n=0 level=info msg="handled 0" ms=0
-    row 72: level=error msg="card declined 71" n=71 ms=213
+    row 71: level=error msg="card declined 71" n=71 ms=213
     last row: n=89 level=info msg="handled 89" ms=267
     n: min 0 max 89 sum 4005 distinct 90
     level: distinct 2 (info ×89, error ×1)
@@ -328,9 +487,10 @@ fn a_row_with_a_value_that_no_other_has_is_shown() {
     insta::assert_snapshot!(shown(&format!("n,state\n{rows}"), 60), @r"
     90 rows, 2 columns: n, state
     first row: n=0 state=ok
+    row 71: n=71 state=failed
     last row: n=89 state=ok
     n: 0..89 sum 4005
-    state: distinct 2 (ok ×89, failed ×1 in row 72)
+    state: distinct 2
     ");
 }
 
@@ -364,9 +524,9 @@ fn broken_data_is_told_as_far_as_it_goes() {
     insta::assert_snapshot!(shown(&json_lines, 100), @r#"
     70 rows, 2 columns: at, level
     first row: {"at": 0, "level": "info"}
-    row 18: at=17 level=info
-    row 35: at=34 level=info
-    row 52: at=51 level=info
+    row 17: at=17 level=info
+    row 34: at=34 level=info
+    row 51: at=51 level=info
     last row: {"at": 69, "level": "info"}
     at: min 0 max 69 sum 2415 distinct 70
     level: distinct 1 (info ×70)

@@ -105,8 +105,8 @@ impl Found<'_> {
         let is_usual_name = naming.last().is_some_and(|key| NAMING.contains(&key.as_str()));
         let label = match (key, named.filter(|_| is_usual_name)) {
             (Some(key), _) => shown::line(&key.plain(), CELL),
-            (None, Some(name)) => format!("row {} ({})", number + 1, shown::line(&name.plain(), CELL)),
-            (None, None) => format!("row {}", number + 1),
+            (None, Some(name)) => format!("row {number} ({})", shown::line(&name.plain(), CELL)),
+            (None, None) => format!("row {number}"),
         };
         let (unusual, mut usual): (Vec<_>, Vec<_>) =
             varying(row, table).into_iter().partition(|(_, value)| is_rare(value));

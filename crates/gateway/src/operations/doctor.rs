@@ -36,7 +36,7 @@ use contextweaver_core::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
 };
 use contextweaver_core::files::folder_of;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, counted};
 
 /// Characters of a tool's name that every client accepts, at most.
 const LONGEST_NAME: usize = 64;
@@ -185,7 +185,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         complaints.push(Complaint::new(
             Severity::Warning,
             place.clone(),
-            format!("contains what looks like a secret ({family}, {count} times)"),
+            format!("contains what looks like a secret ({family}, {})", counted(count, "time")),
             "move it to the environment and write `${env:NAME}` in its place",
         ));
     }
@@ -536,6 +536,15 @@ fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
     Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
 }
 
+/// The program that starts it, where that is one which downloads what it starts.
+fn downloads(upstream: &UpstreamConfig) -> Option<&str> {
+    /// Runners of packages and of images.
+    const RUNNERS: [&str; 9] = ["bunx", "deno", "docker", "npx", "pipx", "pnpx", "podman", "uv", "uvx"];
+    let Target::Stdio { command, .. } = &upstream.target else { return None };
+    let stem = Path::new(command).file_stem()?.to_str()?;
+    RUNNERS.into_iter().find(|runner| stem.eq_ignore_ascii_case(runner))
+}
+
 fn check_live(
     config: &GatewayConfig,
     name: &str,
@@ -553,7 +562,15 @@ fn check_live(
     let capture = match captured {
         Ok(capture) => capture,
         Err(fault) => {
+            let runner = config.upstreams.get(name).and_then(downloads);
             let remedy = match fault {
+                Fault::Timeout(_) if let Some(runner) = runner => {
+                    let remedy = format!(
+                        "`{runner}` downloads what it does not have yet, which may take minutes: start it by hand once, \
+                         or raise `startup.upstream_timeout_seconds`"
+                    );
+                    return (health, vec![Complaint::new(Severity::Error, place, fault.to_string(), remedy)]);
+                }
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
@@ -806,8 +823,35 @@ mod tests {
         let found = examined(&format!("upstreams: {{a: {{command: no-such-program, env: {{T: {token}}}}}}}"));
         insta::assert_snapshot!(found, @r"
         Error upstreams.a.command: `no-such-program` is not a program on the PATH
-        Warning FOLDER/gateway.yaml: contains what looks like a secret (github_token, 1 times)
+        Warning FOLDER/gateway.yaml: contains what looks like a secret (github_token, 1 time)
         ");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_runner_that_takes_long_is_said_to_download() {
+        let bin = tempfile::tempdir().unwrap();
+        let target = |name: &str| {
+            let path = bin.path().join(name);
+            std::fs::write(&path, "#!/bin/sh\nsleep 60\n").unwrap();
+            let runs: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, runs).unwrap();
+            path
+        };
+        let remedy = |name: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("gateway.yaml");
+            let text = format!(
+                "{{startup: {{upstream_timeout_seconds: 0.2}}, upstreams: {{a: {{command: {:?}}}}}}}",
+                target(name)
+            );
+            std::fs::write(&path, text).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let found = runtime.block_on(examine(&path, &|_| None));
+            found.complaints.into_iter().find(|one| one.place == "upstreams.a").unwrap().remedy
+        };
+        assert!(remedy("npx").starts_with("`npx` downloads what it does not have yet"));
+        assert!(remedy("server").starts_with("start it by hand to see why"));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! Closed until a number of failures in a row, then open for a time in which nothing is asked; after that half-open,
 //! where a single failure opens it for twice as long and an answer closes it. Failures that arrive while it is open
-//! count nothing: they belong to requests that were under way, and a crash with thirty of them is one failure.
+//! count nothing: they belong to requests that were under way, and a crash with thirty of them is one failure. Nor does a
+//! time-out of a request while others were answered: the request is slow, and the upstream is not. One caller's slow
+//! calls close an upstream to nobody who uses it.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,8 @@ pub(super) struct CircuitBreaker {
     short_connections: u32,
     /// When it becomes half-open; `None` while it is closed.
     open_until: Option<Instant>,
+    /// When it last answered a request.
+    answered_at: Option<Instant>,
 }
 
 /// The state of a circuit breaker.
@@ -102,8 +106,15 @@ impl CircuitBreaker {
     }
 
     /// The upstream answered a request.
-    pub(super) fn answered(&mut self) {
-        *self = Self { short_connections: self.short_connections, ..Self::default() };
+    pub(super) fn answered(&mut self, now: Instant) {
+        *self = Self { short_connections: self.short_connections, answered_at: Some(now), ..Self::default() };
+    }
+
+    /// A request that was sent at `sent` had no answer in time. That is a failure unless another was answered meanwhile.
+    pub(super) fn timed_out(&mut self, sent: Instant, patience: u32, now: Instant) {
+        if self.answered_at.is_none_or(|at| at < sent) {
+            self.failed(patience, now);
+        }
     }
 
     /// The upstream failed a request; `patience` failures in a row open the circuit.
@@ -180,7 +191,7 @@ mod tests {
             now += Duration::from_millis(expected as u64);
             assert_eq!(open_ms(&breaker, now), Some(0));
         }
-        breaker.answered();
+        breaker.answered(now);
         assert_eq!(open_ms(&breaker, now), None);
         breaker.failed(PATIENCE, now);
         assert_eq!(open_ms(&breaker, now), None);
@@ -192,6 +203,22 @@ mod tests {
         let lasted = [0, 0, 0, 60, 0, 59, 3_600].map(Duration::from_secs);
         let pauses = lasted.map(|lasted| ends.pause(lasted).as_millis());
         assert_eq!(pauses, [500, 1_000, 2_000, 500, 1_000, 2_000, 500]);
+    }
+
+    #[test]
+    fn a_slow_request_is_no_failure_while_others_are_answered() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        breaker.answered(at(0));
+        for _ in 0..3 * PATIENCE {
+            breaker.timed_out(at(0), PATIENCE, at(30));
+        }
+        assert_eq!(open_ms(&breaker, at(30)), None);
+        // Nothing was answered since these were sent.
+        for _ in 0..PATIENCE {
+            breaker.timed_out(at(1), PATIENCE, at(31));
+        }
+        assert_eq!(open_ms(&breaker, at(31)), Some(500));
     }
 
     #[test]
@@ -207,13 +234,13 @@ mod tests {
         let soon = Duration::from_secs(1);
         breaker.disconnected(soon, now);
         assert_eq!(open_ms(&breaker, now), None);
-        breaker.answered();
+        breaker.answered(now);
         breaker.disconnected(soon, now);
         assert_eq!(open_ms(&breaker, now), Some(500));
-        breaker.answered();
+        breaker.answered(now);
         breaker.disconnected(soon, now);
         assert_eq!(open_ms(&breaker, now), Some(1_000));
-        breaker.answered();
+        breaker.answered(now);
         breaker.disconnected(STEADY, now);
         assert_eq!(open_ms(&breaker, now), None);
     }

@@ -266,16 +266,18 @@ impl Upstream {
             return Ok(Raw::of(&json!({})));
         }
         self.vetted(&connected, &call).await?;
+        let sent = Instant::now();
         let answer = connected.request(&call, self.config.timeout).await;
         if !matches!(answer, Err(Fault::UnknownSession(_))) {
-            self.note(&connected, &answer);
+            self.note(&connected, sent, &answer);
             return answer;
         }
         // It was started anew or has forgotten us, and did nothing: once more in a new session.
         let connected = self.connected(self.config.timeout).await?;
         self.vetted(&connected, &call).await?;
+        let sent = Instant::now();
         let answer = connected.request(&call, self.config.timeout).await;
-        self.note(&connected, &answer);
+        self.note(&connected, sent, &answer);
         answer
     }
 
@@ -377,8 +379,9 @@ impl Upstream {
     /// [`Fault`] of the first request that fails.
     pub async fn list(&self, timeout: Duration) -> Result<Listing, Fault> {
         let connected = self.connected(timeout).await?;
+        let sent = Instant::now();
         let listing = connected.list_all(timeout).await.map_err(|fault| fault.covered(&self.config.masks));
-        self.note(&connected, &listing);
+        self.note(&connected, sent, &listing);
         let mut listing = listing?;
         // What was remembered has done its work: a connection that lists tools has learned them.
         self.tools.store(self.callers.as_ref().map(|_| Arc::new(listing.tools.clone())));
@@ -430,14 +433,16 @@ impl Upstream {
         }
     }
 
-    fn note<T>(&self, connected: &Connected, answer: &Result<T, Fault>) {
-        let mut breaker = lock(&self.breaker);
+    /// Takes in what came of a request that was sent at `sent`.
+    fn note<T>(&self, connected: &Connected, sent: Instant, answer: &Result<T, Fault>) {
+        let (mut breaker, now) = (lock(&self.breaker), Instant::now());
         match answer {
             // A broken connection is noted where it breaks, and not by all who wait on it.
             Err(Fault::Unavailable(_)) if !connected.is_usable() => {}
-            Err(fault) if fault.is_failure() => breaker.failed(PATIENCE, Instant::now()),
+            Err(Fault::Timeout(_)) => breaker.timed_out(sent, PATIENCE, now),
+            Err(fault) if fault.is_failure() => breaker.failed(PATIENCE, now),
             Err(Fault::CircuitOpen { .. }) => {}
-            _ => breaker.answered(),
+            _ => breaker.answered(now),
         }
     }
 
@@ -464,7 +469,7 @@ impl Upstream {
             (Circuit::Closed, Some(connected)) => return Ok(connected),
             // What hangs does not recover by being waited for, and what only was slow must not be killed.
             (Circuit::HalfOpen, Some(connected)) if connected.is_responsive(PROBE.min(timeout)).await => {
-                lock(&self.breaker).answered();
+                lock(&self.breaker).answered(Instant::now());
                 return Ok(connected);
             }
             _ => {}

@@ -718,7 +718,7 @@ impl<'a> Outline<'a> {
                 }
             }
             if outline.symbols.len() < KEPT {
-                outline.symbols.push(Symbol { word, name, role, line: number + 1, indent });
+                outline.symbols.push(Symbol { word, name, role, line: number, indent });
             }
         }
         outline
@@ -974,32 +974,32 @@ mod tests {
         Rust code: 27 lines, 4 functions, 1 type, 2 imports, 1 test, 21 not blank, 1 comment line
         first line: //! Reads things.
         imports: std, serde
-        types (line): struct Reader 6
+        types (line): struct Reader 5
         functions (line):
-        impl Reader: new 11, read 15
-        main 20, reads 25
+        impl Reader: new 10, read 14
+        main 19, reads 24
         some lines:
-        1: //! Reads things.
-        3: use std::io;
-        4: use serde::Serialize;
-        6: pub struct Reader {
-        7: line: usize,
-        8: }
-        10: impl Reader {
-        11: pub fn new() -> Self {
-        12: Self { line: 0 }
-        13: }
-        15: fn read(&mut self) {
-        16: self.line += 1;
+        0: //! Reads things.
+        2: use std::io;
+        3: use serde::Serialize;
+        5: pub struct Reader {
+        6: line: usize,
+        7: }
+        9: impl Reader {
+        10: pub fn new() -> Self {
+        11: Self { line: 0 }
+        12: }
+        14: fn read(&mut self) {
+        15: self.line += 1;
+        16: }
         17: }
-        18: }
-        20: fn main() {
-        21: Reader::new();
-        22: }
-        24: #[test]
-        25: fn reads() {
-        26: assert!(true);
-        27: }
+        19: fn main() {
+        20: Reader::new();
+        21: }
+        23: #[test]
+        24: fn reads() {
+        25: assert!(true);
+        26: }
         last lines: assert!(true); }
         ");
     }

@@ -569,19 +569,19 @@ mod tests {
         docs/b.txt ±0
         definitions touched: connect
         some lines:
-        2: Author: Ada <ada@example.org>
-        5: Rework the client
-        7: diff --git a/src/net/client.rs b/src/net/client.rs
-        9: --- a/src/net/client.rs
-        10: +++ b/src/net/client.rs
-        12: one
-        14: +++ two
-        16: diff --git a/src/net/new.rs b/src/net/new.rs
-        17: new file mode 100644
-        19: +++ b/src/net/new.rs
-        20: @@ -0,0 +1 @@
-        22: \ No newline at end of file
-        25: Binary files a/logo.png and /dev/null differ
+        1: Author: Ada <ada@example.org>
+        4: Rework the client
+        6: diff --git a/src/net/client.rs b/src/net/client.rs
+        8: --- a/src/net/client.rs
+        9: +++ b/src/net/client.rs
+        11: one
+        13: +++ two
+        15: diff --git a/src/net/new.rs b/src/net/new.rs
+        16: new file mode 100644
+        18: +++ b/src/net/new.rs
+        19: @@ -0,0 +1 @@
+        21: \ No newline at end of file
+        24: Binary files a/logo.png and /dev/null differ
         … +14
         last line: rename to docs/b.txt
         ");
@@ -661,12 +661,12 @@ mod tests {
         files:
         b.c +2 -1
         some lines:
-        1: --- a.c	2026-01-01
-        2: +++ b.c	2026-01-02
-        3: @@ -1 +1,2 @@
-        4: -x
-        5: +y
-        6: +z
+        0: --- a.c	2026-01-01
+        1: +++ b.c	2026-01-02
+        2: @@ -1 +1,2 @@
+        3: -x
+        4: +y
+        5: +z
         last line: +z
         ");
     }

@@ -182,7 +182,7 @@ pub(super) fn samples(text: &str, tally: &Tally) -> Option<Piece> {
     for (number, line) in lines(text).enumerate() {
         // A blank line is replaced by the next line that says something.
         if number >= wanted && !is_blank(line) {
-            entries.push(format!("{}: {}", number + 1, cut(line.trim_start(), SAMPLE_LENGTH)));
+            entries.push(format!("{number}: {}", cut(line.trim_start(), SAMPLE_LENGTH)));
             wanted = (number / step + 1) * step + step / 2;
         }
     }

@@ -61,6 +61,10 @@ struct Page {
     forms: usize,
     words: usize,
     text: String,
+    /// All that a reader of the page sees, except navigation.
+    body: String,
+    /// The number of navigations that are open.
+    navigations: usize,
     elements: FxHashMap<String, usize>,
     element_count: usize,
 }
@@ -96,6 +100,8 @@ impl Default for Page {
             forms: 0,
             words: 0,
             text: String::new(),
+            body: String::new(),
+            navigations: 0,
             elements: FxHashMap::default(),
             element_count: 0,
         }
@@ -150,6 +156,11 @@ impl Page {
         page
     }
 
+    /// Whether it has anything that pages have, and XML does not.
+    fn is_page(&self) -> bool {
+        self.heading_count + self.link_count + self.paragraphs + self.table_count > 0 || !self.title.is_empty()
+    }
+
     fn event(&mut self, event: &CallbackEvent<'_>) {
         match event {
             CallbackEvent::OpenStartTag { name } => self.open(name),
@@ -192,6 +203,7 @@ impl Page {
 
     /// Takes a start tag after all its attributes.
     fn opened(&mut self, self_closing: bool) {
+        self.lay_out();
         match self.tag.as_str() {
             "meta" if self.in_description && self.description.is_empty() => {
                 self.description = std::mem::take(&mut self.content);
@@ -242,6 +254,40 @@ impl Page {
         }
     }
 
+    /// Begins a new line of the body, an entry or a cell where the tag does.
+    fn lay_out(&mut self) {
+        if self.hidden.is_some() {
+            return;
+        }
+        let mark = match self.tag.as_bytes() {
+            b"nav" => {
+                self.navigations += 1;
+                return;
+            }
+            b"td" | b"th" if !self.body.ends_with('\n') && !self.body.is_empty() => return self.body.push_str(" | "),
+            b"li" => "- ".to_owned(),
+            b"p" | b"br" | b"div" | b"section" | b"ul" | b"ol" | b"dt" | b"dd" | b"tr" | b"table" | b"pre"
+            | b"footer" | b"blockquote" => String::new(),
+            tag => match heading_level(tag) {
+                Some(level) => "#".repeat(level) + " ",
+                None => return,
+            },
+        };
+        self.end_line();
+        self.body.push_str(&mark);
+    }
+
+    /// Ends a line of the body that says something; marks before nothing are taken away.
+    fn end_line(&mut self) {
+        let start = self.body.rfind('\n').map_or(0, |at| at + 1);
+        let line = self.body.get(start..).unwrap_or_default();
+        if line.chars().any(char::is_alphanumeric) {
+            self.body.push('\n');
+        } else {
+            self.body.truncate(start);
+        }
+    }
+
     /// Makes the next text begin a new word.
     fn break_words(&mut self) {
         add_blank(&mut self.text);
@@ -258,12 +304,16 @@ impl Page {
             self.hidden = None;
             return;
         }
+        if heading_level(name).is_some() || matches!(name, b"p" | b"li" | b"tr" | b"table") {
+            self.end_line();
+        }
         match name {
+            b"nav" => self.navigations = self.navigations.saturating_sub(1),
             b"title" if self.inside == Inside::Title => self.inside = Inside::Nothing,
             b"a" => {
                 if let Some(href) = self.href.take() {
                     self.link_count += 1;
-                    if self.links.len() < KEPT {
+                    if self.navigations == 0 && self.links.len() < KEPT {
                         self.links.push((self.anchor.clone(), href));
                     }
                 }
@@ -297,6 +347,9 @@ impl Page {
             Inside::Nothing => {}
         }
         self.words += text.split_ascii_whitespace().count();
+        if self.navigations == 0 {
+            add_words(&mut self.body, text, usize::MAX);
+        }
         if self.href.is_some() {
             add_words(&mut self.anchor, text, LABEL_KEPT);
         }
@@ -311,12 +364,22 @@ impl Page {
     }
 }
 
+/// What a reader of the page sees, line by line; none for other markup.
+pub(super) fn shorter(text: &str) -> Vec<String> {
+    let page = Page::read(text);
+    if page.body.trim().is_empty() || !page.is_page() {
+        return Vec::new();
+    }
+    let is_said = page.title.is_empty() || page.headings.iter().any(|(_, heading)| *heading == page.title);
+    let shown = if is_said { page.body } else { format!("title: {}\n{}", page.title, page.body) };
+    if shown.len() < text.len() { vec![shown] } else { Vec::new() }
+}
+
 /// Describes a page.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let page = Page::read(text);
     let tally = Tally::of(text);
-    let is_page =
-        page.heading_count + page.link_count + page.paragraphs + page.table_count > 0 || !page.title.is_empty();
+    let is_page = page.is_page();
     let mut pieces = vec![shape(&page, &tally, is_page)];
     pieces.extend(tally.ends());
     for (label, value, rank) in [("title", &page.title, rank::ENDS - 1), ("description", &page.description, rank::LEAF)]
@@ -429,18 +492,34 @@ mod tests {
         links:
         an example -> https://example.org/a
         some lines:
-        1: <!DOCTYPE html>
-        2: <html><head><title>Guide &amp; more</title>
-        3: <meta name="description" content="How to use it">
-        4: <script>var x = '<h1>no</h1>';</script></head>
-        5: <body><nav><p>Skip me please</p></nav><main>
-        6: <h1>Guide</h1><p>It begins with a paragraph of some length, then goes on.</p>
-        7: <h2>Use <code>it</code></h2><a href="https://example.org/a">an example</a>
-        8: <table><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td>1</td></tr></table>
-        9: </main></body>
-        10: </html>
+        0: <!DOCTYPE html>
+        1: <html><head><title>Guide &amp; more</title>
+        2: <meta name="description" content="How to use it">
+        3: <script>var x = '<h1>no</h1>';</script></head>
+        4: <body><nav><p>Skip me please</p></nav><main>
+        5: <h1>Guide</h1><p>It begins with a paragraph of some length, then goes on.</p>
+        6: <h2>Use <code>it</code></h2><a href="https://example.org/a">an example</a>
+        7: <table><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td>1</td></tr></table>
+        8: </main></body>
+        9: </html>
         last line: </html>
         "#);
+    }
+
+    #[test]
+    fn what_a_reader_of_a_page_sees() {
+        let text = "<html><head><title>Status</title><style>b{margin:0}</style></head><body><nav><ul><li><a href='/p'>Menu</a></ul></nav>\n<main><h1>Incident <b>47</b></h1><div><p>The disk was full.</p></div><ul><li>at 10:42</li><li><a href='/l'>log</a></li></ul>\n<table><tr><th>Time</th><th>Event</th></tr><tr><td>10:42</td><td>down &amp; out</td></tr></table></main></body></html>";
+        insta::assert_snapshot!(super::shorter(text)[0], @r"
+        title: Status
+        # Incident 47
+        The disk was full.
+        - at 10:42
+        - log
+        Time | Event
+        10:42 | down & out
+        ");
+        let told = told(text, 300);
+        assert!(told.contains("\nlinks:\nlog -> /l\n") && !told.contains("Menu ->"), "{told}");
     }
 
     #[test]
@@ -468,11 +547,11 @@ mod tests {
         first line: <?xml version="1.0"?>
         elements: item ×2, list ×1
         some lines:
-        1: <?xml version="1.0"?>
-        2: <list>
-        3: <item>1</item>
-        4: <item>2</item>
-        5: </list>
+        0: <?xml version="1.0"?>
+        1: <list>
+        2: <item>1</item>
+        3: <item>2</item>
+        4: </list>
         last line: </list>
         "#);
     }

@@ -1,5 +1,6 @@
 //! Logs: levels, the time that they cover, the first error, and which messages recur or occur once.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -177,9 +178,10 @@ fn says_none(line: &str) -> bool {
 pub(super) struct Errors<'a> {
     /// The number of such lines.
     pub(super) count: usize,
-    /// The first of them with its number, from 1.
+    /// The first of them with its number, from 0.
     pub(super) first: Option<(usize, &'a str)>,
-    last: Option<(usize, &'a str)>,
+    /// The last and the one before.
+    last: [Option<(usize, &'a str)>; 2],
     templates: Templates<'a>,
 }
 
@@ -188,12 +190,18 @@ impl<'a> Errors<'a> {
     pub(super) fn add(&mut self, number: usize, line: &'a str) {
         self.count += 1;
         self.first = self.first.or(Some((number, line)));
-        self.last = Some((number, line));
+        self.last = [Some((number, line)), self.last[0]];
         self.templates.add(line, number);
     }
 
-    /// How many errors there are, the first verbatim, the last, and the different ones.
-    pub(super) fn pieces(&self, noun: &str) -> Vec<Piece> {
+    /// The first errors of each pattern with their numbers, in order.
+    pub(super) fn different(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.templates.groups().iter().map(|group| (group.line, group.first))
+    }
+
+    /// How many errors there are, the first verbatim, the last, and the different ones, without `shown`, which is said
+    /// anyway.
+    pub(super) fn pieces(&self, noun: &str, shown: &str) -> Vec<Piece> {
         let Some((number, first)) = self.first else { return Vec::new() };
         let head = format!("{}, first (line {number})", counted(self.count, noun));
         let [short, longer, longest] =
@@ -202,15 +210,16 @@ impl<'a> Errors<'a> {
         let piece =
             Piece::line(rank::ERROR_PLACE, rank::ERROR, shortest).or(rank::STAT, short).or(rank::MORE_STAT, longer);
         let mut pieces = vec![piece.or(rank::LONGER, longest)];
-        if let Some((number, last)) = self.last.filter(|last| last.0 != number) {
+        if let Some((number, last)) =
+            self.last.into_iter().flatten().find(|last| last.1 != shown).filter(|last| last.0 != number)
+        {
             let text = format!("last {noun} (line {number}): {}", cut(last.trim_start(), MESSAGE_LENGTHS[0]));
             pieces.push(Piece::line(rank::ERROR_PLACE + 1, rank::SECOND_OUTLINE, text));
         }
-        let distinct = self.templates.groups();
-        if distinct.len() > 2 {
-            let entries = distinct
+        let further: Vec<_> = self.templates.groups().iter().skip(1).filter(|group| group.first != shown).collect();
+        if further.len() > 1 {
+            let entries = further
                 .iter()
-                .skip(1)
                 .map(|group| {
                     let line = cut(group.first.trim_start(), MESSAGE_LENGTHS[0]);
                     format!("×{} (line {}): {line}", group.count, group.line)
@@ -242,7 +251,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut fatal = Errors::default();
     let mut raised = Templates::default();
     let access = text.lines().take(50).filter(|line| status(line).is_some()).count() > 5;
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (0..).zip(text.lines()) {
         if line.trim_start().is_empty() {
             continue;
         }
@@ -279,7 +288,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     }
     let mut pieces = vec![shape(&tally, &templates)];
     pieces.extend(tally.ends().into_iter().map(|piece| brief_end(piece, &tally)));
-    pieces.extend(errors.pieces("error").into_iter().map(|mut piece| {
+    pieces.extend(errors.pieces("error", tally.last).into_iter().map(|mut piece| {
         // The first error is worth more than the text of the last line.
         if let Some(first) = piece.wordings.first_mut().filter(|wording| wording.rank == rank::ERROR) {
             first.rank = rank::ENDS - 1;
@@ -288,7 +297,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     }));
     pieces.extend(worst(&fatal));
     pieces.extend(exceptions(&raised));
-    pieces.extend(warnings.pieces("warning").into_iter().take(1).map(|mut piece| {
+    pieces.extend(warnings.pieces("warning", tally.last).into_iter().take(1).map(|mut piece| {
         piece.place = rank::ERROR_PLACE + 3;
         piece.wordings.truncate(1);
         for wording in &mut piece.wordings {
@@ -334,8 +343,14 @@ fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
     piece
 }
 
-/// Whether a line has the name of an exception and its message: `KeyError: 'name'`.
+/// How a line begins that names what led to the exception before it.
+const CAUSE: &str = "Caused by: ";
+
+/// Whether a line has the name of an exception and its message: `KeyError: 'name'`, `Caused by: x.YException: …`.
 fn is_exception(line: &str) -> bool {
+    let line = line.trim_start();
+    let thread = line.strip_prefix("Exception in thread \"").and_then(|rest| Some(rest.split_once("\" ")?.1));
+    let line = thread.or_else(|| line.strip_prefix(CAUSE)).unwrap_or(line);
     let name = line.split_once(": ").map_or("", |(name, _)| name);
     (name.ends_with("Error") || name.ends_with("Exception"))
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
@@ -352,10 +367,16 @@ fn worst(fatal: &Errors) -> Option<Piece> {
     )
 }
 
-/// The exceptions in traces between the messages, the most frequent first.
+/// The exceptions in traces between the messages, the most frequent first; of causes the last first, behind what they
+/// led to.
 fn exceptions(raised: &Templates) -> Option<Piece> {
+    let mut groups = raised.frequent();
+    groups.sort_by_key(|group| {
+        let is_cause = group.first.trim_start().starts_with(CAUSE);
+        (Reverse(group.count), is_cause, if is_cause { usize::MAX - group.line } else { group.line })
+    });
     let entries: Vec<String> =
-        raised.frequent().iter().map(|group| format!("{} ×{}", cut(group.first, 100), group.count)).collect();
+        groups.iter().map(|group| format!("{} ×{}", cut(group.first.trim_start(), 100), group.count)).collect();
     (!entries.is_empty()).then(|| {
         let least = (rank::ENDS + 1, 1);
         Piece::list(rank::ERROR_PLACE + 1, "exceptions: ", entries, ", ", least, rank::OUTLINE)
@@ -462,18 +483,18 @@ mod tests {
         [Log]
         log: 60 lines, 3 kinds of message
         first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
-        1 error, first (line 18): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
-        1 warning, first (line 41): WARN retrying
+        1 error, first (line 17): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        1 warning, first (line 40): WARN retrying
         levels: ERROR 1, WARN 1, INFO 58
         time range: 2026-11-01 00:00:00 to 2026-11-01 00:00:59
         messages by frequency, numbers vary:
         ×58: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
         lines that occur once:
-        line 18: 2026-11-01 00:00:17 ERROR disk full on /dev/sda
-        line 41: 2026-11-01 00:00:40 WARN retrying
+        line 17: 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        line 40: 2026-11-01 00:00:40 WARN retrying
         some lines:
-        16: 2026-11-01 00:00:15 INFO batch 15 took 45 ms
-        30: 2026-11-01 00:00:29 INFO batch 29 took 87 ms
+        15: 2026-11-01 00:00:15 INFO batch 15 took 45 ms
+        29: 2026-11-01 00:00:29 INFO batch 29 took 87 ms
         … +28
         last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
         ");
@@ -481,9 +502,60 @@ mod tests {
         [Log]
         log: 60 lines, 3 kinds of message
         first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
-        1 error, first (line 18): ERROR disk full on /dev/sda
+        1 error, first (line 17): ERROR disk full on /dev/sda
         levels: ERROR 1, WARN 1, INFO 58
         last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
+        ");
+    }
+
+    #[test]
+    fn the_last_cause_of_an_exception_is_named() {
+        let trace = "java.lang.IllegalStateException: payment refused\n\tat app.Pay.run(Pay.java:7)\nCaused by: app.GatewayException: no answer\n\tat app.Gateway.call(Gateway.java:9)\nCaused by: java.net.SocketTimeoutException: connect timed out to pay.internal:8443\n\t... 3 more\n";
+        let text: String = (0..40)
+            .map(|n| match n {
+                20 => format!("2026-11-01 00:00:20 ERROR order 7 failed\n{trace}"),
+                _ => format!("2026-11-01 00:00:{n:02} INFO batch {n} took {} ms\n", n * 3),
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 190), @r"
+        [Log]
+        log: 46 lines, 8 kinds of message
+        first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        1 error, first (line 20): 2026-11-01 00:00:20 ERROR order 7 failed
+        exceptions: java.lang.IllegalStateException: payment refused ×1, Caused by: java.net.SocketTimeoutException: connect timed out to pay.internal:8443 ×1, Caused by: app.GatewayException: no answer ×1
+        levels: ERROR 1, INFO 39
+        time range: 2026-11-01 00:00:00 to 2026-11-01 00:00:39
+        last line: 2026-11-01 00:00:39 INFO batch 39 took 117 ms
+        ");
+        assert!(is_exception("Exception in thread \"main\" java.lang.RuntimeException: no"));
+        assert!(!is_exception("Caused by: nobody"));
+    }
+
+    #[test]
+    fn the_last_line_is_not_repeated_as_an_error() {
+        let text: String = (0..40)
+            .map(|n| format!("INFO     cart:{n} recalculated\n"))
+            .chain([
+                "tests/test_cart.py:42: AssertionError\n".to_owned(),
+                "FAILED tests/test_cart.py::test_total - assert 10 == 9\n".to_owned(),
+                "==== 1 failed, 39 passed in 3.21s ====\n".to_owned(),
+            ])
+            .collect();
+        insta::assert_snapshot!(told(&text, 140), @r"
+        [Log]
+        log: 43 lines, 4 kinds of message
+        first line: INFO     cart:0 recalculated
+        3 errors, first (line 40): tests/test_cart.py:42: AssertionError
+        levels: INFO 40
+        messages by frequency, numbers vary:
+        ×40: INFO     cart:0 recalculated
+        lines that occur once:
+        line 40: tests/test_cart.py:42: AssertionError
+        line 41: FAILED tests/test_cart.py::test_total - assert 10 == 9
+        some lines:
+        21: INFO     cart:21 recalculated
+        … +42
+        last line: ==== 1 failed, 39 passed in 3.21s ====
         ");
     }
 
@@ -501,7 +573,7 @@ mod tests {
         [Log]
         log: 60 lines, 1 kind of message
         first line: 10.0.0.0 - - [21/Nov/2026:10:00:00 +0000] "GET /0 HTTP/1.1" 200 12
-        1 error, first (line 10): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
+        1 error, first (line 9): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
         status codes: 200 ×59, 503 ×1
         time range: 21/Nov/2026:10:00:00 +0000 to 21/Nov/2026:10:00:59 +0000
         last line: 10.0.0.59 - - [21/Nov/2026:10:00:59 +0000] "GET /59 HTTP/1.1" 200 12

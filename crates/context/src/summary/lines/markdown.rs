@@ -28,7 +28,7 @@ static LINK: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) struct Heading<'a> {
     pub(super) level: usize,
     pub(super) title: &'a str,
-    /// The number of its line from 1, if known.
+    /// The number of its line from 0, if known.
     pub(super) line: Option<usize>,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Outline<'a> {
                 outline.table_rows += 1;
             }
             in_table = row;
-            outline.line(number + 1, line, before);
+            outline.line(number, line, before);
             before = line;
         }
         outline
@@ -355,31 +355,31 @@ mod tests {
         title: Guide
         text: The first paragraph tells what the guide is about.
         headings:
-        4: # Guide
-        8: ## Install
-        15: ## Use
-        24: ### Notes
+        3: # Guide
+        7: ## Install
+        14: ## Use
+        23: ### Notes
         links:
         https://example.org/a
         some lines:
-        1: ---
-        2: title: Guide
-        3: ---
-        4: # Guide
-        6: The first paragraph tells what the guide is about.
-        8: ## Install
-        10: ```sh
-        11: # no heading
-        12: make
-        13: ```
-        15: ## Use
-        17: - one [link](https://example.org/a)
-        18: - two
-        20: | a | b |
-        21: |---|---|
-        22: | 1 | 2 |
-        24: ### Notes
-        26: End.
+        0: ---
+        1: title: Guide
+        2: ---
+        3: # Guide
+        5: The first paragraph tells what the guide is about.
+        7: ## Install
+        9: ```sh
+        10: # no heading
+        11: make
+        12: ```
+        14: ## Use
+        16: - one [link](https://example.org/a)
+        17: - two
+        19: | a | b |
+        20: |---|---|
+        21: | 1 | 2 |
+        23: ### Notes
+        25: End.
         last line: End.
         ");
     }

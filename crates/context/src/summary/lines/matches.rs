@@ -26,7 +26,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut at: FxHashMap<&str, usize> = FxHashMap::default();
     let mut total = 0;
     let mut errors = Errors::default();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (0..).zip(text.lines()) {
         let Some((path, message)) = parse(line) else { continue };
         total += 1;
         let index = *at.entry(path).or_insert_with(|| {
@@ -44,7 +44,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let shape = format!("search result: {matches} in {in_files}, {}", counted(tally.lines, "line"));
     let mut pieces = vec![Piece::line(rank::SHAPE_PLACE, rank::SHAPE, shape)];
     pieces.extend(tally.ends());
-    pieces.extend(errors.pieces("error"));
+    pieces.extend(errors.pieces("error", tally.last));
     if let Some((path, count)) = files.iter().rev().max_by_key(|file| file.1) {
         let text = format!("most matches: {path} {count}");
         pieces.push(Piece::line(rank::STAT_PLACE, rank::STAT, text));
@@ -80,11 +80,11 @@ mod tests {
         matches by file:
         src/a/: x.rs ×29, y.rs ×10
         some lines:
-        5: src/a/x.rs:5:    fn f5() {
-        10: src/a/x.rs:10:    fn f10() {
-        15: src/a/x.rs:15:    fn f15() {
-        20: src/a/x.rs:20:    fn f20() {
-        29: src/a/x.rs:29:    fn f29() {
+        4: src/a/x.rs:5:    fn f5() {
+        9: src/a/x.rs:10:    fn f10() {
+        14: src/a/x.rs:15:    fn f15() {
+        19: src/a/x.rs:20:    fn f20() {
+        28: src/a/x.rs:29:    fn f29() {
         … +34
         last line: src/a/y.rs:39:    fn f39() {
         ");

@@ -1,5 +1,7 @@
 //! Describes a large text of lines: counts, both ends, errors, labelled values, and an outline.
 //!
+//! Lines are numbered from 0, as selectors count them, so that what a summary names can be asked for.
+//!
 //! The kind of the text is guessed from a bounded sample of its lines; every kind has its own file. All statements are
 //! [`Piece`]s in several wordings, so the cap alone decides how much is said. JSON, Python literals and tables are
 //! described elsewhere.
@@ -7,11 +9,13 @@
 mod code;
 mod diff;
 mod excerpt;
+mod fold;
 mod html;
 mod listing;
 mod log;
 mod markdown;
 mod matches;
+mod packed;
 mod parts;
 mod paths;
 mod plain;
@@ -54,6 +58,8 @@ pub(super) enum LineKind {
     Matches,
     /// Files, paths or names, one a line.
     Listing,
+    /// Base64, or code without white space.
+    Packed,
     /// Any other text: prose, settings, the output of commands.
     Plain,
 }
@@ -72,6 +78,9 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     }
     if is_html(text, &lines) {
         return LineKind::Html;
+    }
+    if packed::is_packed(text) {
+        return LineKind::Packed;
     }
     let frames = share(&|line| trace::is_frame(line));
     let logged = share(&|line| log::level(line).is_some() || starts_with_time(line));
@@ -111,7 +120,7 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     }
     let listed = share(&|line| listing::is_entry(line));
     let certain = share(&|line| listing::is_certain(line));
-    if certain >= 0.5 || (listed >= 0.7 && lines.len() > 2) {
+    if certain >= 0.5 || (listed >= 0.7 && lines.len() > 2 && is_of_names(text, &lines)) {
         return LineKind::Listing;
     }
     if markdown >= 0.3 && headings > 0 {
@@ -130,7 +139,7 @@ pub(super) fn begins_as_lines(text: &str) -> bool {
 /// How much of the cap is said about a text of a kind, in hundredths; the rest shows its beginning and its end.
 pub(super) fn share_of(kind: LineKind) -> usize {
     match kind {
-        LineKind::Parts | LineKind::Log | LineKind::Matches => 100,
+        LineKind::Parts | LineKind::Log | LineKind::Matches | LineKind::Packed => 100,
         LineKind::Code(_) => 30,
         LineKind::Diff => 25,
         LineKind::Html | LineKind::Markdown => 60,
@@ -147,6 +156,8 @@ pub(super) fn shorter(kind: LineKind, text: &str, limit: usize) -> Vec<String> {
         LineKind::Diff => diff::shorter(text, limit),
         LineKind::StackTrace => trace::shorter(text, limit),
         LineKind::Code(language) => code::shorter(language, text, limit),
+        LineKind::Html => html::shorter(text),
+        LineKind::Plain => fold::forms(text, limit),
         _ => Vec::new(),
     }
 }
@@ -171,6 +182,11 @@ pub(super) fn quoted(statement: &str) -> &str {
     quoted.get(..end).unwrap_or_default().trim_end_matches('…')
 }
 
+/// Whether a statement is what stands around errors.
+pub(super) fn is_excerpt(piece: &Piece) -> bool {
+    piece.place == rank::EXCERPT_PLACE
+}
+
 /// Whether a statement is the size of the text.
 pub(super) fn is_size(piece: &Piece) -> bool {
     piece.place == rank::SHAPE_PLACE
@@ -188,8 +204,18 @@ pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
         LineKind::Code(language) => code::pieces(language, text),
         LineKind::Matches => matches::pieces(text),
         LineKind::Listing => listing::pieces(text),
+        LineKind::Packed => packed::pieces(text),
         LineKind::Plain => plain::pieces(text),
     }
+}
+
+/// Whether lines that may be names are: they differ, and none tells of an error.
+fn is_of_names(text: &str, sampled: &[&str]) -> bool {
+    let mut different = sampled.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    let is_error = |line: &str| line.trim().contains(' ') && log::tells_of_error(line);
+    different.len() * 2 >= sampled.len() && !(log::may_tell_of_error(text) && lines(text).any(is_error))
 }
 
 /// The first lines of the text and as many spread over the rest, without blank ones, each with its first bytes.
@@ -265,7 +291,7 @@ mod tests {
     use crate::brief::pack;
     use contextweaver_core::text::Estimator;
 
-    const KINDS: [LineKind; 10] = [
+    const KINDS: [LineKind; 11] = [
         LineKind::Parts,
         LineKind::Diff,
         LineKind::Log,
@@ -275,6 +301,7 @@ mod tests {
         LineKind::Code(Language::Rust),
         LineKind::Matches,
         LineKind::Listing,
+        LineKind::Packed,
         LineKind::Plain,
     ];
 
@@ -338,7 +365,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..10) {
+        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..11) {
             let guessed = kind_of(&text);
             prop_assert_eq!(guessed, kind_of(&text));
             for kind in [guessed, KINDS[number]] {

@@ -155,23 +155,23 @@ mod tests {
         8 words, 1 list item
         headings: 1 of level 1, 1 of level 2
         headings:
-        1: # Title
-        5: ## Section
+        0: # Title
+        4: ## Section
         some lines:
-        1: # Title
-        3: Some text.
-        5: ## Section
-        7: - item
+        0: # Title
+        2: Some text.
+        4: ## Section
+        6: - item
         last line: - item
         [src/b.py] Python code: 5 lines, 2 functions, 0 types, 0 imports, 4 not blank, 0 comment lines
         first line: def run(x):
         functions (line):
-        run 1, stop 4
+        run 0, stop 3
         some lines:
-        1: def run(x):
-        2: return x
-        4: def stop():
-        5: pass
+        0: def run(x):
+        1: return x
+        3: def stop():
+        4: pass
         last line:     pass
         last line:     pass
         ");

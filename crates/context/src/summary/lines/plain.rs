@@ -5,13 +5,23 @@
 use crate::brief::Piece;
 use crate::split::lines;
 
-use super::excerpt::{Tally, samples};
+use super::excerpt::{Tally, cut, samples};
 use super::log::{Errors, may_tell_of_error, tells_of_error};
 use super::rank;
+use super::template::Templates;
 use contextweaver_core::text::counted;
 
 /// The number of words of a line, on average, from which a text is prose.
 const PROSE: usize = 8;
+/// The number of different errors of which the lines around them are shown.
+const ERRORS: usize = 3;
+/// The number of lines before and after each of them.
+const BEFORE: usize = 2;
+const AFTER: usize = 10;
+/// How often lines like one of these occur at most.
+const RARE: usize = 3;
+/// The number of characters of such a line.
+const LENGTH: usize = 160;
 
 /// Describes a plain text: its size, its ends, and what went wrong.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
@@ -24,13 +34,35 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     // Prose that has the word error in it is not a report of one.
     if may_tell_of_error(text) && text.split_ascii_whitespace().count() < tally.filled * PROSE {
         let mut errors = Errors::default();
-        for (number, line) in (1..).zip(lines(text)).filter(|(_, line)| tells_of_error(line)) {
+        for (number, line) in (0..).zip(lines(text)).filter(|(_, line)| tells_of_error(line)) {
             errors.add(number, line);
         }
-        pieces.extend(errors.pieces("error line").into_iter().next());
+        pieces.extend(errors.pieces("error line", tally.last).into_iter().next());
+        pieces.extend(excerpt(text, &errors, tally.last));
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// The lines around the first errors, without those that are like many others and without `shown`, which is said anyway.
+fn excerpt(text: &str, errors: &Errors, shown: &str) -> Option<Piece> {
+    let starts: Vec<usize> = errors.different().take(ERRORS).map(|(number, _)| number).collect();
+    let mut templates = Templates::default();
+    for (number, line) in (0..).zip(lines(text)) {
+        templates.add(line, number);
+    }
+    let first = starts.first().copied()?;
+    let is_near =
+        |number: usize| starts.iter().any(|&start| (start.saturating_sub(BEFORE)..=start + AFTER).contains(&number));
+    let end = starts.last().map_or(0, |last| last + AFTER + 1);
+    let entries: Vec<String> = (0..end)
+        .zip(lines(text))
+        .filter(|(number, line)| *number != first && is_near(*number) && !line.trim().is_empty() && *line != shown)
+        .filter(|(_, line)| (1..=RARE).contains(&templates.count_of(line)))
+        .map(|(number, line)| format!("{number}: {}", cut(line.trim(), LENGTH)))
+        .collect();
+    (!entries.is_empty())
+        .then(|| Piece::list(rank::EXCERPT_PLACE, "", entries, "\n", (rank::STAT + 1, 1), rank::STAT + 1))
 }
 
 #[cfg(test)]
@@ -59,11 +91,37 @@ mod tests {
         [Plain]
         41 lines, 1143 characters
         first line: tests/m0.py::case_0 PASSED
-        2 error lines, first (line 34): tests/m0.py::case_33 FAILED
+        2 error lines, first (line 33): tests/m0.py::case_33 FAILED
         some lines:
-        21: tests/m2.py::case_20 PASSED
+        20: tests/m2.py::case_20 PASSED
         … +40
         last line: = 1 failed, 39 passed in 3.21s =
+        ");
+    }
+
+    #[test]
+    fn what_stands_around_an_error_is_shown() {
+        let word = |n: usize| ["alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple"][n % 8];
+        let line = |n: usize| format!("{} {} {}\n", word(n), word(n / 8), word(n / 64));
+        let text: String = (0..300)
+            .map(|n| match n {
+                150 => "step deploy failed\n  quota exceeded in eu-west\n\n  ask for twelve more cores\n".to_owned(),
+                _ => line(n),
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 90), @r"
+        [Plain]
+        303 lines, 4932 characters
+        first line: alder alder alder
+        1 error line, first (line 150): step deploy failed
+        148: fir cedar cedar
+        149: hazel cedar cedar
+        151: quota exceeded in eu-west
+        153: ask for twelve more cores
+        154: maple cedar cedar
+        155: alder elm cedar
+        … +5
+        last line: elm hazel fir
         ");
     }
 
@@ -74,7 +132,7 @@ mod tests {
         6 lines, 52 characters
         first line: [server]
         some lines:
-        3: host = "a"
+        2: host = "a"
         … +4
         last line: timeout = 3
         "#);

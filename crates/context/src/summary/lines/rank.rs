@@ -34,6 +34,8 @@ pub(super) const SAMPLE: u32 = 100;
 pub(super) const SHAPE_PLACE: u32 = 0;
 pub(super) const FIRST_LINE_PLACE: u32 = 10;
 pub(super) const ERROR_PLACE: u32 = 20;
+/// What stands around the first errors.
+pub(super) const EXCERPT_PLACE: u32 = 25;
 pub(super) const STAT_PLACE: u32 = 30;
 pub(super) const LEAF_PLACE: u32 = 40;
 pub(super) const OUTLINE_PLACE: u32 = 50;

@@ -12,7 +12,7 @@ const KEPT: usize = 4096;
 pub(super) struct Group<'a> {
     /// The first line of the pattern.
     pub(super) first: &'a str,
-    /// The number of the first line, from 1.
+    /// The number of the first line, from 0.
     pub(super) line: usize,
     /// The number of lines of the pattern.
     pub(super) count: usize,
@@ -46,6 +46,11 @@ impl<'a> Templates<'a> {
         &self.groups
     }
 
+    /// The number of lines like `line`; 0 where its pattern was not kept.
+    pub(super) fn count_of(&self, line: &str) -> usize {
+        self.at.get(&pattern(line)).and_then(|&index| self.groups.get(index)).map_or(0, |group| group.count)
+    }
+
     /// The most frequent patterns first, equals in the order of their first lines.
     pub(super) fn frequent(&self) -> Vec<Group<'a>> {
         let mut groups = self.groups.clone();
@@ -55,7 +60,7 @@ impl<'a> Templates<'a> {
 }
 
 /// A hash of the line with every word that contains a digit replaced by one mark, and blanks collapsed.
-fn pattern(line: &str) -> u64 {
+pub(super) fn pattern(line: &str) -> u64 {
     let mut hasher = FxHasher::default();
     let mut rest = line.as_bytes();
     while let Some(&first) = rest.first() {

@@ -245,7 +245,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut frame_count = 0;
     // The frames since the last message, and the innermost of them.
     let (mut since, mut last_frame) = (0, None);
-    let mut lines = (1..).zip(text.lines()).peekable();
+    let mut lines = (0..).zip(text.lines()).peekable();
     while let Some((number, line)) = lines.next() {
         if is_frame(line) {
             frame_count += 1;
@@ -377,23 +377,23 @@ mod tests {
         error: app.errors.JobError: job 9 failed
         innermost frame of 1: File "/app/main.py", line 1, in main
         earlier errors:
-        line 6: ValueError: invalid literal (File "/app/b.py", line 9, in inner)
+        line 5: ValueError: invalid literal (File "/app/b.py", line 9, in inner)
         frames, innermost first:
         File "/app/main.py", line 1, in main
         File "/app/b.py", line 9, in inner
         File "/app/a.py", line 3, in outer
         some lines:
-        1: Traceback (most recent call last):
-        2: File "/app/a.py", line 3, in outer
-        3: inner()
-        4: File "/app/b.py", line 9, in inner
-        5: int(x)
-        6: ValueError: invalid literal
-        8: The above exception was the direct cause of the following exception:
-        10: Traceback (most recent call last):
-        11: File "/app/main.py", line 1, in main
-        12: run()
-        13: app.errors.JobError: job 9 failed
+        0: Traceback (most recent call last):
+        1: File "/app/a.py", line 3, in outer
+        2: inner()
+        3: File "/app/b.py", line 9, in inner
+        4: int(x)
+        5: ValueError: invalid literal
+        7: The above exception was the direct cause of the following exception:
+        9: Traceback (most recent call last):
+        10: File "/app/main.py", line 1, in main
+        11: run()
+        12: app.errors.JobError: job 9 failed
         last line: app.errors.JobError: job 9 failed
         "#);
     }
@@ -408,19 +408,19 @@ mod tests {
         error: Exception in thread "main" java.lang.IllegalStateException: Could not start
         innermost frame of 2: at app.Service.run(Service.java:10)
         causes and further errors:
-        line 4: Caused by: java.sql.SQLException: refused (at db.Driver.connect(Driver.java:5))
+        line 3: Caused by: java.sql.SQLException: refused (at db.Driver.connect(Driver.java:5))
         frames, innermost first:
         at app.Service.run(Service.java:10)
         at app.Main.main(Main.java:3)
         at db.Driver.connect(Driver.java:5)
         ... 17 more
         some lines:
-        1: Exception in thread "main" java.lang.IllegalStateException: Could not start
-        2: at app.Service.run(Service.java:10)
-        3: at app.Main.main(Main.java:3)
-        4: Caused by: java.sql.SQLException: refused
-        5: at db.Driver.connect(Driver.java:5)
-        6: ... 17 more
+        0: Exception in thread "main" java.lang.IllegalStateException: Could not start
+        1: at app.Service.run(Service.java:10)
+        2: at app.Main.main(Main.java:3)
+        3: Caused by: java.sql.SQLException: refused
+        4: at db.Driver.connect(Driver.java:5)
+        5: ... 17 more
         last line: 	... 17 more
         "#);
     }
@@ -451,7 +451,7 @@ mod tests {
         at load (/app/a.js:3:9)
         at main (/app/b.js:1:1)
         some lines:
-        2: at load (/app/a.js:3:9)
+        1: at load (/app/a.js:3:9)
         … +2
         last line:     at main (/app/b.js:1:1)
         ");

@@ -119,14 +119,23 @@ struct Looking {
 }
 
 impl ConsoleServer {
+    /// Whether [`Self::bind`] would refuse the address, which is known before any upstream starts.
+    ///
+    /// # Errors
+    /// [`ConsoleError::Exposed`].
+    pub fn check(config: &ConsoleConfig) -> Result<(), ConsoleError> {
+        if !config.remote && !config.listen.ip().is_loopback() {
+            return Err(ConsoleError::Exposed(config.listen));
+        }
+        Ok(())
+    }
+
     /// Listens, and serves nobody yet. From now on calls are kept to be shown, and approvals can be answered there.
     ///
     /// # Errors
     /// [`ConsoleError`].
     pub async fn bind(live: impl Into<Live>, config: ConsoleConfig) -> Result<Self, ConsoleError> {
-        if !config.remote && !config.listen.ip().is_loopback() {
-            return Err(ConsoleError::Exposed(config.listen));
-        }
+        Self::check(&config)?;
         let mut random = [0; 24];
         getrandom::fill(&mut random).map_err(|_| ConsoleError::NoToken)?;
         let token = hex(&random);

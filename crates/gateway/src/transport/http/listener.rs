@@ -150,11 +150,20 @@ impl Doors {
     }
 }
 
+/// Whether it may listen where it is configured to: an address that other machines reach needs something to show.
+///
+/// # Errors
+/// [`HttpError::Exposed`].
+pub(super) fn check_exposure(config: &HttpConfig) -> Result<(), HttpError> {
+    if config.is_for_everybody() && !config.listen.ip().is_loopback() {
+        return Err(HttpError::Exposed(config.listen));
+    }
+    Ok(())
+}
+
 impl Door {
     fn new(config: HttpConfig, before: Option<&Admission>) -> Result<Self, HttpError> {
-        if config.is_for_everybody() && !config.listen.ip().is_loopback() {
-            return Err(HttpError::Exposed(config.listen));
-        }
+        check_exposure(&config)?;
         let admission = Admission::new(&config, before).map_err(HttpError::OAuth)?;
         Ok(Self { config: Arc::new(config), admission })
     }

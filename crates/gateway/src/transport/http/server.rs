@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
 use super::headers::{self, single, trace_of};
-use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
+use super::listener::{Door, Doors, Endpoint, HttpError, Listener, check_exposure, not_allowed, read};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, Sessions, Visit};
@@ -83,6 +83,14 @@ struct Shared {
 }
 
 impl HttpServer {
+    /// Whether [`Self::bind`] would refuse the configuration for its address, which is known before any upstream starts.
+    ///
+    /// # Errors
+    /// [`HttpError::Exposed`].
+    pub fn check(config: &HttpConfig) -> Result<(), HttpError> {
+        check_exposure(config)
+    }
+
     /// Listens, and serves nobody yet.
     ///
     /// # Errors
