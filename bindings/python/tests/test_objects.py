@@ -46,22 +46,6 @@ class Model:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_calls_are_led_back_to_the_names_of_the_server():
-    schema = {"type": "object", "properties": {"$top": {"type": "integer"}, "q": {"type": "string"}}}
-    catalog = cw.Catalog([{"name": "list.all", "description": "Lists", "inputSchema": schema}], server="s")
-    [tool] = catalog.as_tools("openai")
-    renamed = next(name for name in tool["function"]["parameters"]["properties"] if name != "q")
-    assert renamed != "$top" and tool["function"]["name"] == "list_all"
-    expected = (catalog.ids[0], {"$top": 3, "q": "x"})
-    assert catalog.resolve_call("openai", "list_all", {renamed: 3, "q": "x"}) == expected
-    assert catalog.resolve_call("openai", "list_all", json.dumps({renamed: 3, "q": "x"})) == expected
-    for arguments in ("[1]", "{", 3, None):
-        with pytest.raises(cw.InputError, match="arguments of `list_all`: "):
-            catalog.resolve_call("openai", "list_all", arguments)
-    with pytest.raises(KeyError, match="no tool is called `list.all` in openai"):
-        catalog.resolve_call("openai", "list.all", {})
-
-
 def test_a_catalog_of_objects_of_text_and_of_a_file_is_one(form, tmp_path):
     (tmp_path / "tools.json").write_text(json.dumps(FORMS[form]))
     made = [
@@ -670,3 +654,19 @@ def test_documentation():
         for member, what in members:
             assert member.startswith("_") or what.__doc__, f"{name}.{member}"
     assert cw.__version__ in (ROOT / "Cargo.toml").read_text()
+
+
+def test_calls_are_led_back_to_the_names_of_the_server():
+    schema = {"type": "object", "properties": {"$top": {"type": "integer"}, "q": {"type": "string"}}}
+    catalog = cw.Catalog([{"name": "list.all", "description": "Lists", "inputSchema": schema}], server="s")
+    [tool] = catalog.as_tools("anthropic")
+    renamed = next(name for name in tool["input_schema"]["properties"] if name != "q")
+    assert renamed != "$top" and tool["name"] == "list_all"
+    expected = (catalog.ids[0], {"$top": 3, "q": "x"})
+    assert catalog.resolve_call("anthropic", "list_all", {renamed: 3, "q": "x"}) == expected
+    assert catalog.resolve_call("anthropic", "list_all", json.dumps({renamed: 3, "q": "x"})) == expected
+    for arguments in ("[1]", "{", 3, None):
+        with pytest.raises(cw.InputError, match="arguments of `list_all`: "):
+            catalog.resolve_call("anthropic", "list_all", arguments)
+    with pytest.raises(KeyError, match="no tool is called `list.all` in anthropic"):
+        catalog.resolve_call("anthropic", "list.all", {})
