@@ -45,6 +45,18 @@ static TERMINAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
+/// A sequence that colours or moves text on a terminal, within one line.
+static SEQUENCE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)").ok());
+
+/// The text without the sequences for terminals, in the same lines: what a summary reads.
+pub(crate) fn without_sequences(text: &str) -> Cow<'_, str> {
+    match &*SEQUENCE {
+        Some(sequence) if text.contains(['\x1b', '\u{9b}']) => sequence.replace_all(text, ""),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 /// The markers, in lower case: those of the systems around models, then those of the chat templates of ChatML, Llama,
 /// Phi, Qwen, GPT, Command, GLM and DeepSeek (`<|…|>`), Mistral, Gemma, and the frames of thoughts and tool calls.
 static MARKERS: LazyLock<Option<Regex>> = LazyLock::new(|| {

@@ -64,6 +64,8 @@ struct Texts {
     /// The number of texts that begin like `2024-05-31`, and like `09:30`.
     dates: usize,
     clocks: usize,
+    /// The number of texts that begin with a digit.
+    digits: usize,
 }
 
 /// The texts as numbers with a unit or with separators, as long as all of them can be that.
@@ -186,6 +188,7 @@ impl Column {
         texts.count += 1;
         texts.dates += usize::from(is_date(text));
         texts.clocks += usize::from(is_clock(text));
+        texts.digits += usize::from(text.starts_with(|first: char| first.is_ascii_digit()));
         match &mut texts.ends {
             None => texts.ends = Some([text.to_owned(), text.to_owned()]),
             Some([least, most]) if head(least) < head(text) && head(text) < head(most) => {}
@@ -388,11 +391,14 @@ impl Column {
     pub(super) fn statements(&self, rows: usize, meaning: Meaning) -> [String; 3] {
         let distinct = format!("distinct {}", self.distinct.len());
         let mixed = self.mixture();
-        let range = self.range();
+        // Numbers beside texts that begin like some are a part of a whole.
+        let is_partial = mixed.is_some() && self.texts.digits > 0;
+        let range = self.range().filter(|_| !is_partial);
         let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
         brief.extend(range.as_ref().map(|range| range.brief.clone()));
         let numbers = self.numbers();
         if numbers.ends.is_some()
+            && !is_partial
             && meaning == Meaning::Quantity
             && !numbers.unsummed
             && let Some(sum) = numbers.sum.total()
@@ -665,7 +671,7 @@ fn hash(value: &impl Hash, kind: Kind) -> u64 {
 }
 
 /// Whether a text begins with a day as in ISO 8601.
-fn is_date(text: &str) -> bool {
+pub(super) fn is_date(text: &str) -> bool {
     text.len() >= DAY
         && text.bytes().take(DAY).enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',
@@ -694,5 +700,8 @@ fn is_clock(text: &str) -> bool {
 fn looks_numeric(field: &str) -> bool {
     let digits = field.strip_prefix('-').unwrap_or(field);
     let zero = digits.starts_with('0') && digits.len() > 1 && !digits.starts_with("0.") && !digits.starts_with("0e");
-    digits.starts_with(|first: char| first.is_ascii_digit()) && !zero
+    // An exponent without a sign and without a point before it is rather a part of a hash.
+    let exponent = digits.find(['e', 'E']).and_then(|at| Some((digits.get(..at)?, digits.get(at + 1..)?)));
+    let hash = exponent.is_some_and(|(before, behind)| !before.contains('.') && !behind.starts_with(['-', '+']));
+    digits.starts_with(|first: char| first.is_ascii_digit()) && !zero && !hash
 }

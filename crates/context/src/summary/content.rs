@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::data::{self, Bulk, Description};
 use super::failure::Failure;
-use super::{Pieces, Summarizer, ends, grid, lines, lossless, rank, shown};
+use super::{Pieces, RowSpans, Summarizer, ends, grid, lines, lossless, rank, shown};
 use crate::brief::{Piece, pack};
+use crate::clean::without_sequences;
 use crate::literal::{Dialect, Document, LiteralError};
 use contextweaver_core::text::Estimator;
 
@@ -31,7 +32,8 @@ pub struct StructureSummarizer;
 
 impl Summarizer for StructureSummarizer {
     fn summarize(&self, content: &str, _media_type: &str, cap: usize, estimator: Estimator) -> String {
-        let content = content.trim_start_matches('\u{feff}');
+        let plain = without_sequences(content.trim_start_matches('\u{feff}'));
+        let content = &*plain;
         if let Some(found) = literal(content) {
             return packed(&found, cap, estimator);
         }
@@ -203,6 +205,7 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Told {
 }
 
 fn about(text: &str, depth: usize) -> Pieces {
+    let text = &*without_sequences(text);
     literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth).pieces)
 }
 
@@ -228,6 +231,18 @@ fn grid_behind_lead(text: &str) -> Option<(&str, &str, grid::Format)> {
         let format = lead.trim_end().ends_with(':').then(|| grid::format_of(rest)).flatten()?;
         matches!(format, grid::Format::Delimited(_)).then_some((lead, rest, format))
     })
+}
+
+/// The rows of the table in text form that `text` is, or holds after a few lines that announce it.
+pub(crate) fn rows_in(text: &str) -> Option<RowSpans> {
+    if let Some(format) = grid::format_of(text) {
+        return grid::spans_of(text, format);
+    }
+    let (_, rest, format) = grid_behind_lead(text)?;
+    let before = text.len() - rest.len();
+    let moved = |(start, end): (usize, usize)| (start + before, end + before);
+    let RowSpans { header, rows } = grid::spans_of(rest, format)?;
+    Some(RowSpans { header: header.map(moved), rows: rows.into_iter().map(moved).collect() })
 }
 
 /// The summary of a text that is not a literal: a table by its columns, anything else with as much of itself as its kind gets.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
 
 use csv::StringRecord;
 use rustc_hash::FxHasher;
 
-use super::column::Column;
+use super::amount;
+use super::column::{Column, is_date};
 use super::data::sample_rows;
 use super::table::{Sample, Table};
 use super::{Pieces, lines, rank, shown};
@@ -38,12 +40,16 @@ const ROWS_PER_RARE: usize = 10;
 const RARE_RANKS: [u32; 2] = [rank::STAT + 1, rank::LABELS + 1];
 /// The number of rows with rare values that are shown at most.
 const RARE_ROWS: usize = 4;
+/// The number of lines of a record at most; longer ones come from a quote that is none.
+const MOST_LINES: u64 = 100;
+/// The numbers that can be names of columns because they are years.
+const YEARS: RangeInclusive<i64> = 1900..=2100;
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    /// Fields between delimiters, quoted as in RFC 4180.
-    Delimited(u8),
+pub(crate) enum Format {
+    /// Fields between delimiters.
+    Delimited(Delimited),
     /// Cells between bars, as in Markdown.
     Bars,
     /// Columns of equal width, with at least two blanks between them.
@@ -53,12 +59,67 @@ pub(super) enum Format {
     Words(usize),
 }
 
-/// The delimiter of the delimited table that `text` is, if it is one.
-pub(crate) fn delimiter_of(text: &str) -> Option<u8> {
-    match format_of(text)? {
-        Format::Delimited(delimiter) => Some(delimiter),
-        Format::Bars | Format::Aligned | Format::Words(_) => None,
+/// How a delimited table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delimited {
+    /// What stands between two fields.
+    pub(crate) delimiter: u8,
+    /// Whether quotes enclose fields, as in RFC 4180; otherwise they are characters like others.
+    pub(crate) is_quoted: bool,
+    /// Whether the first record names the columns.
+    pub(crate) has_header: bool,
+}
+
+impl Delimited {
+    /// The format of RFC 4180, with a header.
+    pub(crate) fn usual(delimiter: u8) -> Self {
+        Self { delimiter, is_quoted: true, has_header: true }
     }
+
+    /// What reads the records of a table.
+    pub(crate) fn reader(self, text: &str) -> csv::Reader<&[u8]> {
+        let mut builder = csv::ReaderBuilder::new();
+        builder.delimiter(self.delimiter).quoting(self.is_quoted).flexible(true).has_headers(false);
+        builder.from_reader(text.as_bytes())
+    }
+}
+
+/// The rows of a table, as byte ranges of the text.
+pub(crate) struct RowSpans {
+    /// The record or line above the rows, if there is one.
+    pub(crate) header: Option<(usize, usize)>,
+    /// The rows.
+    pub(crate) rows: Vec<(usize, usize)>,
+}
+
+/// The rows of a table, numbered as [`pieces`] numbers them.
+pub(crate) fn spans_of(text: &str, format: Format) -> Option<RowSpans> {
+    let Format::Delimited(delimited) = format else {
+        let layout = Layout::of(text, format)?;
+        let mut at = 0;
+        let mut spans = text.split_inclusive('\n').filter_map(|line| {
+            let start = at;
+            at += line.len();
+            let line = line.trim_end_matches(['\r', '\n']);
+            layout.fields(line).map(|_| (start, start + line.len()))
+        });
+        return Some(RowSpans { header: Some(spans.next()?), rows: spans.collect() });
+    };
+    let mut reader = delimited.reader(text);
+    let mut starts = Vec::new();
+    let mut record = csv::ByteRecord::new();
+    while reader.read_byte_record(&mut record).ok()? {
+        starts.push(usize::try_from(record.position()?.byte()).ok()?);
+    }
+    starts.push(text.len());
+    let trimmed = |start: usize, end: usize| {
+        let record = text.get(start..end).unwrap_or_default();
+        let begun = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
+        (begun, begun.max(start + record.trim_end_matches(['\r', '\n']).len()))
+    };
+    let mut spans = starts.windows(2).map(|pair| trimmed(pair[0], pair[1]));
+    let header = if delimited.has_header { Some(spans.next()?) } else { None };
+    Some(RowSpans { header, rows: spans.collect() })
 }
 
 /// The format of the table that `text` is, if it is one. Messages of programs are not, whatever separates their parts.
@@ -74,9 +135,13 @@ pub(super) fn format_of(text: &str) -> Option<Format> {
     let bars = lines.iter().filter(|line| is_bar_line(line)).count();
     let ruled = lines.iter().any(|line| is_rule(line) && line.contains(['-', '─', '═']));
     if ruled && bars > LEAST_ROWS && bars * 10 >= filled * 6 {
-        return Some(Format::Bars);
+        // The rules of Markdown are under names: each is of a table of its own.
+        let is_under_names =
+            |line: &&str| is_rule(line) && line.contains('|') && line.contains('-') && !line.contains('+');
+        let tables = split::lines(text).filter(is_under_names).take(2).count();
+        return (tables < 2).then_some(Format::Bars);
     }
-    let delimited = [b'\t', b',', b';', b'|'].into_iter().find(|&delimiter| is_delimited(text, delimiter));
+    let delimited = [b'\t', b',', b';', b'|'].into_iter().find_map(|delimiter| delimited(text, delimiter));
     delimited.map(Format::Delimited).or_else(|| {
         let starts = aligned_starts(&lines);
         let words = words_in_row(&lines).filter(|width| starts.as_ref().is_none_or(|starts| starts.len() < *width));
@@ -96,7 +161,7 @@ fn is_filled(line: &str) -> bool {
 /// Where the fields of a line are.
 enum Layout {
     /// Between bars.
-    Bars,
+    Bars(Bars),
     /// At these byte positions.
     Starts(Vec<usize>),
     /// So many, between blanks.
@@ -108,7 +173,7 @@ impl Layout {
     fn of(text: &str, format: Format) -> Option<Self> {
         match format {
             Format::Delimited(_) => None,
-            Format::Bars => Some(Self::Bars),
+            Format::Bars => split::lines(text).find_map(Bars::of).map(Self::Bars),
             Format::Words(width) => Some(Self::Words(width)),
             Format::Aligned => {
                 aligned_starts(&split::lines(text).take(LOOKED_AT).collect::<Vec<_>>()).map(Self::Starts)
@@ -119,10 +184,7 @@ impl Layout {
     /// The fields of a line; none where it is not a row.
     fn fields<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         match self {
-            Self::Bars => (is_bar_line(line) && !is_rule(line)).then(|| {
-                let inner = line.trim().trim_start_matches(['|', '│', '┃']).trim_end_matches(['|', '│', '┃']);
-                inner.split(['|', '│', '┃']).map(str::trim).collect()
-            }),
+            Self::Bars(bars) => bars.fields(line),
             Self::Starts(starts) => {
                 let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
                 let field = |(&start, end): (&usize, usize)| line.get(start.min(line.len())..end.min(line.len()));
@@ -133,6 +195,59 @@ impl Layout {
             }
             Self::Words(width) => words(line, *width).filter(|_| is_filled(line)),
         }
+    }
+}
+
+/// What is drawn between two cells.
+const BARS: [char; 3] = ['|', '│', '┃'];
+
+/// The cells of a table between bars, as its first row has them.
+struct Bars {
+    /// The number of cells; a row with fewer has empty ones at its end, and the last cell of one with more has the rest.
+    width: usize,
+    /// Whether a bar begins each row, and whether one ends it: otherwise an empty cell does.
+    begins: bool,
+    ends: bool,
+}
+
+impl Bars {
+    /// The layout that `line` has, if it can be the first row.
+    fn of(line: &str) -> Option<Self> {
+        let line = line.trim();
+        if is_rule(line) {
+            return None;
+        }
+        let frame = Self { width: MOST_COLUMNS, begins: line.starts_with(BARS), ends: line.ends_with(BARS) };
+        let width = frame.cells(line).len();
+        (width > 1).then_some(Self { width, ..frame })
+    }
+
+    /// The cells of a row; none for a rule, a title, or a line without bars.
+    fn fields<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
+        let mut cells = Some(self.cells(line)).filter(|cells| cells.len() > 1 && !is_rule(line))?;
+        cells.resize(self.width, "");
+        Some(cells)
+    }
+
+    fn cells<'a>(&self, line: &'a str) -> Vec<&'a str> {
+        let mut rest = line.trim();
+        if self.begins {
+            rest = rest.strip_prefix(BARS).unwrap_or(rest);
+        }
+        if self.ends {
+            rest = rest.strip_suffix(BARS).unwrap_or(rest);
+        }
+        let (mut cells, mut start) = (Vec::new(), 0);
+        for (at, bar) in rest.match_indices(BARS) {
+            // A bar behind a backslash is text.
+            let is_text = rest.as_bytes().get(..at).is_some_and(|before| before.ends_with(b"\\"));
+            if !is_text && cells.len() + 1 < self.width {
+                cells.push(rest.get(start..at).unwrap_or_default().trim());
+                start = at + bar.len();
+            }
+        }
+        cells.push(rest.get(start..).unwrap_or_default().trim());
+        cells
     }
 }
 
@@ -169,7 +284,9 @@ fn words_in_row(lines: &[&str]) -> Option<usize> {
     let (header, rows) = filled.split_first().filter(|(_, rows)| rows.len() >= LEAST_ROWS)?;
     let names: Vec<&str> = header.split_whitespace().collect();
     let is_plain = |name: &&str| {
-        name.contains(char::is_alphabetic) && !name.starts_with('(') && !name.contains([',', ';', '{', '}', '"', '='])
+        name.contains(char::is_alphabetic)
+            && !name.starts_with('(')
+            && !name.contains([',', ';', '{', '}', '"', '=', '|'])
     };
     let mut counts: Vec<usize> = rows.iter().map(|row| row.split_whitespace().count()).collect();
     counts.sort_unstable();
@@ -220,7 +337,7 @@ fn spans(line: &str, width: usize) -> Option<Vec<(usize, usize)>> {
 }
 
 fn is_bar_line(line: &str) -> bool {
-    line.matches(['|', '│', '┃']).count() >= 1 || is_rule(line)
+    line.contains(BARS) || is_rule(line)
 }
 
 /// Whether a line consists of strokes and crossings only.
@@ -229,40 +346,98 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 3 && line.chars().all(|c| " -+|:=─━┼┬┴├┤┌┐└┘│╞╡╪═╔╗╚╝║┃╇┡┩┏┓┳┻".contains(c))
 }
 
-fn is_delimited(text: &str, delimiter: u8) -> bool {
+/// How the table is written that `text` is, if its fields stand between delimiters.
+fn delimited(text: &str, delimiter: u8) -> Option<Delimited> {
     // Most texts are not tables, and making a reader takes longer than this.
     let mut first = split::lines(text).find(|line| !line.is_empty()).unwrap_or_default().bytes();
     if !first.any(|byte| byte == delimiter || byte == b'"' || byte == b'\r') {
-        return false;
+        return None;
     }
-    let mut widths: Vec<usize> = Vec::new();
-    let mut lengths = 0;
-    for record in reader(text, delimiter).records().take(LOOKED_AT) {
-        let Ok(record) = record else { return false };
-        if record.iter().any(|field| field.len() > 4000) {
-            return false;
-        }
-        lengths += record.iter().filter(|field| field.contains(' ')).count();
-        widths.push(record.len());
+    let format = Delimited::usual(delimiter);
+    if let Some(has_header) = looks_delimited(text, format)
+        && !is_swallowed(text, format)
+    {
+        return Some(Delimited { has_header, ..format });
     }
-    let Some(&width) = widths.first() else { return false };
-    let header = reader(text, delimiter).records().next().and_then(Result::ok);
-    let header_like = header.is_some_and(|header| {
-        header.iter().all(|field| field.trim().len() <= 60)
-            && header.iter().filter(|field| !field.trim().is_empty()).count() * 2 > width
-    });
-    let same = widths.iter().filter(|one| **one == width).count();
-    // In prose and code, a line here and there has as many commas as the first.
-    let loose = width == 2 && delimiter == b',' && lengths > widths.len();
-    (2..=MOST_COLUMNS).contains(&width)
-        && widths.len() > LEAST_ROWS
-        && same * 20 >= widths.len() * 19
-        && header_like
-        && !loose
+    let plain = Delimited { is_quoted: false, ..format };
+    // Quotes mean nothing in most tables with tabs. In others they do, unless one swallows rows.
+    let may_be_plain = delimiter == b'\t' || looks_delimited(text, format).is_some();
+    let has_header = looks_delimited(text, plain).filter(|_| may_be_plain)?;
+    Some(Delimited { has_header, ..plain })
 }
 
-fn reader(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(text.as_bytes())
+/// Whether a quote that nothing closes makes one record of many lines.
+fn is_swallowed(text: &str, format: Delimited) -> bool {
+    if memchr::memchr(b'"', text.as_bytes()).is_none() {
+        return false;
+    }
+    let mut reader = format.reader(text);
+    let mut record = csv::ByteRecord::new();
+    let mut begun = reader.position().line();
+    while let Ok(true) = reader.read_byte_record(&mut record) {
+        let end = reader.position().line();
+        if end - begun > MOST_LINES {
+            return true;
+        }
+        begun = end;
+    }
+    false
+}
+
+/// Whether `text` looks like a table that is written like this, and whether its first record then names the columns.
+fn looks_delimited(text: &str, format: Delimited) -> Option<bool> {
+    let records: Vec<StringRecord> =
+        format.reader(text).records().take(LOOKED_AT).collect::<Result<_, csv::Error>>().ok()?;
+    let fields = || records.iter().flatten();
+    if fields().any(|field| field.len() > 4000) {
+        return None;
+    }
+    let header = records.first()?;
+    let width = header.len();
+    let header_like = header.iter().all(|field| field.trim().len() <= 60)
+        && header.iter().filter(|field| !field.trim().is_empty()).count() * 2 > width;
+    let same = records.iter().filter(|record| record.len() == width).count();
+    // In prose and code, a line here and there has as many commas as the first; a bar stands between a name and a message.
+    let loose = width == 2
+        && (format.delimiter == b'|'
+            || format.delimiter == b',' && fields().filter(|field| field.contains(' ')).count() > records.len());
+    let is_table = (2..=MOST_COLUMNS).contains(&width)
+        && records.len() > LEAST_ROWS
+        && same * 20 >= records.len() * 19
+        && header_like
+        && !loose;
+    is_table.then(|| has_header(&records))
+}
+
+/// Whether the first record names the columns: it has no value like those below it.
+fn has_header(records: &[StringRecord]) -> bool {
+    let Some((header, rows)) = records.split_first() else { return false };
+    let below = |column: usize| rows.iter().filter_map(move |row| row.get(column)).map(str::trim);
+    let is_repeated = |(column, name): (usize, &str)| {
+        let same = below(column).filter(|cell| *cell == name).count();
+        !name.is_empty() && same >= LEAST_ROWS && same * 10 >= rows.len()
+    };
+    if header.iter().map(str::trim).enumerate().any(is_repeated) {
+        return false;
+    }
+    let is_like = |(column, name): &(usize, &str)| {
+        is_most(below(*column).filter(|cell| are_alike(name, cell)).count(), rows.len())
+    };
+    let values: Vec<&str> = header.iter().map(str::trim).enumerate().filter(is_like).map(|(_, name)| name).collect();
+    // Years and numbers in a row can be names.
+    let numbers: Vec<i64> = values.iter().filter_map(|value| value.parse().ok()).collect();
+    let is_numbered = numbers.len() > 1 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    values.len() == numbers.len() && (is_numbered || numbers.iter().all(|number| YEARS.contains(number)))
+}
+
+/// Whether two cells are dates, or amounts in one unit.
+fn are_alike(one: &str, other: &str) -> bool {
+    let unit = |cell| {
+        let unit = amount::parse(cell)?.unit;
+        let letters = unit.trim_end_matches('B').trim_end_matches('i');
+        Some(if matches!(letters, "K" | "M" | "G" | "T") { "" } else { unit })
+    };
+    (is_date(one) && is_date(other)) || (unit(one).is_some() && unit(one) == unit(other))
 }
 
 /// The byte positions at which the columns of a table without delimiters begin.
@@ -277,7 +452,7 @@ fn aligned_starts(lines: &[&str]) -> Option<Vec<usize>> {
             starts.push(at);
         }
     }
-    let is_code = header.contains(['{', '}', ';']) || header.contains(" (") || header.contains("()");
+    let is_code = header.contains(['{', '}', ';', '|']) || header.contains(" (") || header.contains("()");
     if starts.len() < 2
         || filled.len() <= LEAST_ROWS
         || is_code
@@ -293,12 +468,16 @@ fn aligned_starts(lines: &[&str]) -> Option<Vec<usize>> {
     (fitting == filled.len()).then_some(starts)
 }
 
-/// Calls `row` with the fields of every row, the header first.
+/// Calls `row` with the fields of every row, the header first; it is empty where there is none.
 fn for_each_row(text: &str, format: Format, mut row: impl FnMut(&[&str])) {
     match format {
-        Format::Delimited(delimiter) => {
-            let mut reader = reader(text, delimiter);
+        Format::Delimited(delimited) => {
+            let mut reader = delimited.reader(text);
             let mut record = StringRecord::new();
+            let width = if delimited.has_header { None } else { delimited.reader(text).records().next() };
+            if let Some(Ok(first)) = width {
+                row(&vec![""; first.len()]);
+            }
             // The text is UTF-8 and its rows may differ in width, so no row is an error.
             while let Ok(true) = reader.read_record(&mut record) {
                 row(&record.iter().collect::<Vec<_>>());
@@ -306,12 +485,8 @@ fn for_each_row(text: &str, format: Format, mut row: impl FnMut(&[&str])) {
         }
         Format::Bars | Format::Aligned | Format::Words(_) => {
             let Some(layout) = Layout::of(text, format) else { return };
-            let mut width = 0;
             for fields in text.lines().filter_map(|line| layout.fields(line)) {
-                width = if width == 0 { fields.len() } else { width };
-                if fields.len() == width {
-                    row(&fields);
-                }
+                row(&fields);
             }
         }
     }
@@ -446,12 +621,34 @@ fn name(number: usize, field: &str) -> String {
     if field.is_empty() { format!("column {}", number + 1) } else { shown::line(field, CELL) }
 }
 
-/// The lines before and after a table whose rows are lines.
+/// The lines that are no rows of a table whose rows are lines: before it, after it, and how many between.
 fn around(text: &str, format: Format) -> Pieces {
     let Some(layout) = Layout::of(text, format) else { return Pieces::new() };
-    let mut other = text.lines().filter(|line| is_filled(line) && layout.fields(line).is_none());
-    let line = |place, line: &str| Piece::line(place, rank::STAT, shown::line(line.trim(), 200));
-    let mut pieces: Pieces = other.next().map(|text| line(0, text)).into_iter().collect();
-    pieces.extend(other.next_back().map(|text| line(rank::AFTER_PLACE, text)));
+    let said = |line: &str| shown::line(line.trim(), 200);
+    let mut has_rows = false;
+    let (mut before, mut between) = (None, (0, None));
+    // Those since the last row: how many, the first with its number, and the last.
+    let mut after = (0, None, None);
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| is_filled(line)) {
+        if layout.fields(line).is_some() {
+            has_rows = true;
+            between = (between.0 + after.0, between.1.or(after.1));
+            after = (0, None, None);
+        } else if has_rows {
+            after = (after.0 + 1, after.1.or(Some((number, line))), Some(line));
+        } else {
+            before = before.or(Some(line));
+        }
+    }
+    let mut pieces = Pieces::new();
+    pieces.extend(before.map(|line| Piece::line(0, rank::STAT, said(line))));
+    if let (count, Some((number, line))) = between {
+        let text = match count {
+            1 => format!("line {number} is no row: {}", said(line)),
+            _ => format!("{} are no rows, first (line {number}): {}", shown::count(count, "line"), said(line)),
+        };
+        pieces.push(Piece::line(rank::AFTER_PLACE, rank::STAT, text));
+    }
+    pieces.extend(after.2.map(|line| Piece::line(rank::AFTER_PLACE + 1, rank::STAT, said(line))));
     pieces
 }

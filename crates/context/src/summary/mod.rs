@@ -17,7 +17,8 @@ mod table;
 mod unusual;
 
 pub use content::StructureSummarizer;
-pub(super) use grid::delimiter_of;
+pub(super) use content::rows_in;
+pub(super) use grid::{Delimited, Format, RowSpans, spans_of};
 pub(super) use lossless::forms as lossless_forms;
 
 use crate::brief::Piece;

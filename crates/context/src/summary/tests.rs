@@ -170,6 +170,108 @@ fn tables_are_found_in_every_notation() {
     assert!(!shown(&prose, 300).contains(" columns"), "{}", shown(&prose, 300));
 }
 
+/// How many rows and columns a summary says a text has; its first line otherwise.
+fn size(text: &str) -> String {
+    let told = shown(text, 100);
+    let size = told.lines().find(|line| line.contains(" rows, ")).or_else(|| told.lines().next());
+    size.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_row_of_a_table_counts() {
+    let lines = |head: &str, line: &dyn Fn(usize) -> String| {
+        (0..200).fold(format!("{head}\n"), |text, at| text + &line(at) + "\n")
+    };
+    let cases = [
+        // Of the last cells two in three are empty, then of the first.
+        (
+            lines(" id | at\n----+----", &|at| format!(" {at} | {}", if at % 3 == 0 { "x" } else { "" })),
+            "200 rows, 2 columns: id, at",
+        ),
+        (
+            lines(" at | id\n----+----", &|at| format!(" {} | {at}", if at % 3 == 0 { "x" } else { "" })),
+            "200 rows, 2 columns: at, id",
+        ),
+        (
+            lines("| a | b |\n|---|---|", &|at| format!("| {at} | x {} y |", if at == 30 { "\\|" } else { "" })),
+            "200 rows, 2 columns: a, b",
+        ),
+        (
+            lines(" a | b\n---+---", &|at| format!(" {at} | x {} y", if at == 30 { "|" } else { "" })),
+            "200 rows, 2 columns: a, b",
+        ),
+        (
+            format!(
+                "-------\n| Title |\n+--+--+\n{}+--+--+\n",
+                lines("| a | b |\n+--+--+", &|at| format!("| {at} | x |"))
+            ),
+            "200 rows, 2 columns: a, b",
+        ),
+        // The first record is one like those below it.
+        (
+            lines("-1,anna,ok,2026-01-01", &|at| format!("{at},n{at},ok,2026-01-01")),
+            "201 rows, 4 columns: column 1, column 2, column 3, column 4",
+        ),
+        (lines("1.5G\t./all", &|at| format!("{}M\t./d{at}", at + 1)), "201 rows, 2 columns: column 1, column 2"),
+        (lines("PR\tOPEN", &|at| format!("n{at}\tOPEN")), "201 rows, 2 columns: column 1, column 2"),
+        // Years, numbers in a row and names with a digit are names.
+        (lines("place,2024,2025", &|at| format!("p{at},{at},{at}")), "200 rows, 3 columns: place, 2024, 2025"),
+        (lines(",0,1,2", &|at| format!("p{at},{at},{at},{at}")), "200 rows, 4 columns: column 1, 0, 1, 2"),
+        (lines("place,1Q,2Q", &|at| format!("p{at},{at},{at}")), "200 rows, 3 columns: place, 1Q, 2Q"),
+        // A quote that nothing closes is text; one that is closed is not.
+        (
+            lines("id\ttitle", &|at| format!("{at}\t{}text", if at == 70 { "\"" } else { "" })),
+            "200 rows, 2 columns: id, title",
+        ),
+        (lines("id,title", &|at| format!("{at},\"a, b\nand c\"")), "200 rows, 2 columns: id, title"),
+        // No tables: messages with their times, of several services, and several tables of Markdown.
+        (
+            lines("Nov  1 00:00:00 web1 systemd[1]: Started", &|at| {
+                format!("Nov  1 00:00:{:02} web1 systemd[1]: Started {at}", at % 60)
+            }),
+            "log: 201 lines",
+        ),
+        (lines("web-1  | begins", &|at| format!("db-1   | line {at}")), "201 lines, "),
+        (lines("", &|at| format!("\u{1b}[32m2026-11-01 10:00:{:02} INFO\u{1b}[0m a; b", at % 60)), "log: 200 lines"),
+    ];
+    for (text, expected) in cases {
+        assert!(size(&text).starts_with(expected), "{}: {expected}\n{text}", size(&text));
+    }
+    let table =
+        |rows: usize| (0..rows).fold("| a | b |\n|---|---|\n".to_owned(), |text, at| format!("{text}| {at} | x |\n"));
+    let several = format!("# One\n\n{}\n# Two\n\n{}\n# Three\n\n{}", table(80), table(2), table(30));
+    assert!(size(&several).starts_with("Markdown: "), "{}", size(&several));
+}
+
+#[test]
+fn a_line_that_is_no_row_is_told_with_its_number() {
+    let rows: String = (0..80).map(|at| format!("item-{at:<8} Ready     {at}\n")).collect();
+    let text = format!(
+        "NAME          STATUS    VALUE\n{}",
+        rows.replace("item-50       Ready     50", "item-with-a-long-name-50 Failed 50")
+    );
+    let told = shown(&text, 200);
+    assert!(
+        told.contains("79 rows") && told.contains("line 51 is no row: item-with-a-long-name-50 Failed 50"),
+        "{told}"
+    );
+}
+
+#[test]
+fn numbers_beside_texts_with_numbers_have_no_range() {
+    let told = |restarts: &dyn Fn(usize) -> String| {
+        let rows: String = (0..200).map(|at| format!("n{at},{}\n", restarts(at))).collect();
+        let told = shown(&format!("name,restarts\n{rows}"), 300);
+        told.lines().find(|line| line.starts_with("restarts:")).unwrap_or_default().to_owned()
+    };
+    let texts = told(&|at| if at % 4 == 0 { format!("{at} (5h ago)") } else { "0".to_owned() });
+    assert!(texts.starts_with("restarts: mixed: 150 numbers, 50 texts;") && !texts.contains("sum"), "{texts}");
+    let codes = told(&|at| format!("{:05}", at * 499 + 130));
+    assert!(!codes.contains("sum") && !codes.contains("min 1"), "{codes}");
+    let hashes = told(&|at| if at % 9 == 0 { "84896e2".to_owned() } else { format!("a{at}c") });
+    assert!(!hashes.contains("sum"), "{hashes}");
+}
+
 /// The summary of a header and 60 rows.
 fn table(header: &str, row: impl Fn(usize) -> String, cap: usize) -> String {
     let rows: String = (0..60).map(|at| format!("{}\n", row(at))).collect();
@@ -218,12 +320,12 @@ fn columns_under_right_aligned_names_are_a_table() {
     insta::assert_snapshot!(disks, @r"
     60 rows, 6 columns: Filesystem, Size, Used, Avail, Use%, Mounted on
     first row: /dev/sd0 | 50G | 10G | 40G | 20% | /mnt/disk0
-    row 17: Filesystem=/dev/sd17 Used=50G Avail=0 Use%=100% Mounted on=/mnt/disk17
+    row 17: Filesystem=/dev/sd17 Size=50G Used=50G Avail=0 Use%=100% Mounted on=/mnt/disk17
     last row: /dev/sd59 | 50G | 10G | 40G | 20% | /mnt/disk59
     Filesystem: distinct 60
     Size: 50G..50G sum 3000
     Used: 10G..50G sum 640
-    Avail: mixed: 1 number, 59 texts; 0..0 sum 0 (40G ×59, 0 ×1 in row 17)
+    Avail: mixed: 1 number, 59 texts; distinct 2 (40G ×59, 0 ×1 in row 17)
     Use%: 20%..100%
     Mounted on: distinct 60
     ");

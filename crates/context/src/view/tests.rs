@@ -51,6 +51,25 @@ fn every_selector_shows_its_part() {
     }
 }
 
+/// What a summary calls row 3 is what `rows:3..4` shows.
+#[test]
+fn rows_have_the_numbers_that_summaries_give_them() {
+    let lines =
+        |head: &str, row: &dyn Fn(usize) -> String| (0..40).fold(head.to_owned(), |text, at| text + &row(at) + "\n");
+    let psql = lines(" id | name\n----+------\n", &|at| format!("  {at} | n{at}")) + "(40 rows)\n";
+    let pods = lines("NAME     READY  STATUS\n", &|at| format!("web-{at:03}  1/1    Running"));
+    let plain = lines("", &|at| format!("{at},n{at},ok"));
+    let led = format!("The rows are:\n{}", lines("id,name,state\n", &|at| format!("{at},n{at},ok")));
+    for (text, expected) in [
+        (psql, " id | name\n  3 | n3"),
+        (pods, "NAME     READY  STATUS\nweb-003  1/1    Running"),
+        (plain, "3,n3,ok"),
+        (led, "id,name,state\n3,n3,ok"),
+    ] {
+        assert_eq!(first(&text, "rows:3..4"), expected, "{text}");
+    }
+}
+
 #[test]
 fn matches_come_with_their_surroundings() {
     let with_context = "{\"type\": \"grep\", \"pattern\": \"WARN|done\", \"context\": 1}";

@@ -7,7 +7,7 @@ use super::{JsonFault, Units, View, ViewError, grep};
 use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
 use crate::split::{line_count, lines};
-use crate::summary::delimiter_of;
+use crate::summary::{Delimited, Format, RowSpans, rows_in, spans_of};
 
 /// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
 const MOST_MINIFIED: usize = 64 * 1024;
@@ -170,7 +170,7 @@ pub(super) fn document(text: &str) -> Result<Document<'_>, LiteralError> {
 /// The rows of a text.
 pub(super) enum Rows<'a> {
     Values(Value<'a>),
-    Records { header: &'a str, spans: Vec<(usize, usize)>, text: &'a str },
+    Records { header: Option<&'a str>, spans: Vec<(usize, usize)>, text: &'a str },
     Lines(&'a str),
 }
 
@@ -186,7 +186,7 @@ impl<'a> Rows<'a> {
     /// The header line above the rows.
     fn header(&self) -> Option<&'a str> {
         match self {
-            Self::Records { header, .. } => Some(header),
+            Self::Records { header, .. } => *header,
             Self::Values(_) | Self::Lines(_) => None,
         }
     }
@@ -230,31 +230,17 @@ pub(super) fn rows_of(root: Value<'_>) -> Option<Value<'_>> {
     best
 }
 
-/// The records of a text that is CSV by its media type or by its look.
+/// The rows of a text that is a table by its look or by its media type.
 fn records<'a>(text: &'a str, media_type: &str) -> Option<Rows<'a>> {
-    let delimiter = delimiter(text, media_type)?;
-    let mut reader =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
-    let mut starts = Vec::new();
-    let mut record = csv::ByteRecord::new();
-    while reader.read_byte_record(&mut record).ok()? {
-        starts.push(usize::try_from(record.position()?.byte()).ok()?);
-    }
-    starts.push(text.len());
-    let trimmed = |start: usize, end: usize| {
-        let record = text.get(start..end).unwrap_or_default();
-        let begun = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
-        (begun, begun.max(start + record.trim_end_matches(['\r', '\n']).len()))
+    let claimed = || {
+        let delimiter = match media_type {
+            _ if media_type.contains("tab-separated") => b'\t',
+            _ if media_type.contains("csv") => b',',
+            _ => return None,
+        };
+        spans_of(text, Format::Delimited(Delimited::usual(delimiter)))
     };
-    let mut spans = starts.windows(2).map(|pair| trimmed(pair[0], pair[1]));
-    let (start, end) = spans.next()?;
-    Some(Rows::Records { header: text.get(start..end)?, spans: spans.collect(), text })
-}
-
-/// The delimiter between the fields of a table: known from its media type, or recognised.
-fn delimiter(text: &str, media_type: &str) -> Option<u8> {
-    if media_type.contains("tab-separated") {
-        return Some(b'\t');
-    }
-    delimiter_of(text).or_else(|| media_type.contains("csv").then_some(b','))
+    let RowSpans { header, rows } = rows_in(text).or_else(claimed)?;
+    let header = header.and_then(|(start, end)| text.get(start..end));
+    Some(Rows::Records { header, spans: rows, text })
 }

@@ -92,10 +92,14 @@ fn long(line: &str) -> Option<Entry<'_>> {
     }
     let mut rest = line;
     let mut fields = [""; 8];
-    for field in &mut fields {
+    for at in 0..fields.len() {
+        // A date as in ISO 8601 is one field and not two.
+        if at == 7 && fields[5].len() == 10 && fields[5].as_bytes().get(4) == Some(&b'-') {
+            break;
+        }
         rest = rest.trim_start();
         let end = rest.find(' ')?;
-        *field = rest.get(..end)?;
+        fields[at] = rest.get(..end)?;
         rest = rest.get(end..)?;
     }
     let name = rest.trim_start().split(" -> ").next().unwrap_or_default();

@@ -54,6 +54,9 @@ impl Level {
     }
 }
 
+/// The number of words of a line that are read.
+const MOST_WORDS: usize = 64;
+
 /// The level of a line: the first word in its front part that is a level and is written in capitals, in brackets, after
 /// `level=`, or before a colon.
 pub(super) fn level(line: &str) -> Option<(Level, &str)> {
@@ -77,7 +80,10 @@ pub(super) fn level(line: &str) -> Option<(Level, &str)> {
             );
             let labelled = line.get(..from).is_some_and(|front| {
                 let front = front.trim_end_matches(['"', '\'', ' ', ':', '=']);
-                ["level", "lvl", "severity", "levelname"].iter().any(|label| front.ends_with(label))
+                let before = |label: &&str| front.strip_suffix(*label);
+                let named = ["level", "lvl", "severity", "levelname"].iter().find_map(before);
+                // In an address it is what somebody asked for.
+                named.is_some_and(|before| !before.ends_with(['?', '&']))
             });
             let opening = byte == b':'
                 && line
@@ -116,8 +122,9 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Parts of the words that indicate an error: a quick test that few lines pass.
-static SUSPECT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new("(?i)error|exception|fail|panic|fatal|traceback").expect("a fixed pattern"));
+static SUSPECT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("(?mi)error|exception|fail|panic|fatal|traceback|^\\s*(?:[✕✗✘]|not ok )").expect("a fixed pattern")
+});
 
 /// The time stamp in the front part of a line.
 pub(super) fn time(line: &str) -> Option<&str> {
@@ -126,6 +133,13 @@ pub(super) fn time(line: &str) -> Option<&str> {
         end -= 1;
     }
     TIME.find(line.get(..end)?).map(|found| found.as_str())
+}
+
+/// Whether a line begins with its time, and has something behind it.
+pub(super) fn begins_with_time(line: &str) -> bool {
+    let line = line.trim_start_matches('[');
+    let behind = time(line).and_then(|stamp| line.strip_prefix(stamp));
+    behind.is_some_and(|behind| behind.starts_with([' ', ']']) && behind.trim_start_matches(']').starts_with(' '))
 }
 
 /// The status code in a line of an HTTP server's access log.
@@ -145,8 +159,11 @@ pub(super) fn may_tell_of_error(text: &str) -> bool {
 pub(super) fn tells_of_error(line: &str) -> bool {
     const WORDS: [&str; 9] =
         ["error", "exception", "traceback", "panicked", "fatal", "failed", "failure", "fail", "panic"];
-    if !SUSPECT.is_match(line) {
+    if !SUSPECT.is_match(line) || begins_with_any(line, &PASSED) {
         return false;
+    }
+    if begins_with_any(line, &FAILED) {
+        return true;
     }
     // A word inside a path or an identifier is a name.
     let mut words = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '/' | '.' | '-')));
@@ -158,19 +175,50 @@ pub(super) fn tells_of_error(line: &str) -> bool {
     told && !says_none(line)
 }
 
-/// Whether a line reports the absence of errors: `0 errors`, `no error`, `0 failed`.
+/// How a line begins that reports what went well, or what did not, whatever that is called.
+const PASSED: [&str; 9] = ["✓", "✔", "√", "ok ", "PASS ", "PASS:", "PASSED ", "Passed ", "--- PASS"];
+const FAILED: [&str; 4] = ["✕", "✗", "✘", "not ok "];
+
+fn begins_with_any(line: &str, marks: &[&str]) -> bool {
+    let line = line.trim_start();
+    marks.iter().any(|mark| line.starts_with(mark))
+}
+
+/// Whether all that a line says of errors is that there are none: `0 errors`, `no error`, `0 tests failed`, `failed=0`.
 fn says_none(line: &str) -> bool {
-    let mut before = "";
-    for word in line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
-        if matches!(before, "0" | "no" | "No" | "without") {
-            let lower = word.to_ascii_lowercase();
-            if lower.starts_with("error") || lower.starts_with("fail") || lower.starts_with("exception") {
-                return true;
-            }
-        }
-        before = word;
+    // Each word with what stands before it.
+    let mut words: Vec<(&str, &str)> = Vec::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()).filter(|_| words.len() < MOST_WORDS) {
+        let (between, from) = rest.split_at(start);
+        let end = from.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(from.len());
+        let (word, behind) = from.split_at(end);
+        words.push((between, word));
+        rest = behind;
     }
-    false
+    let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
+    let is_error = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        ["error", "fail", "exception"].iter().any(|known| word.starts_with(known))
+    };
+    let is_absent = |at: usize| {
+        let value = words.get(at + 1).filter(|(between, _)| matches!(between.trim(), ":" | "="));
+        if let Some((_, value)) = value {
+            return matches!(*value, "0" | "none" | "None" | "null" | "nil");
+        }
+        // `0 failed`, `0 tests failed`; not the `0` of the name before.
+        let back = |steps: usize| {
+            let at = at.checked_sub(steps)?;
+            let between = words.get(at + 1..=at + steps)?.iter().all(|(between, _)| is_blank(between));
+            words.get(at).map(|(_, word)| *word).filter(|_| between)
+        };
+        let lone = words.get(at + 1).is_some_and(|(between, word)| is_blank(between) && *word == "0");
+        matches!(back(1), Some("0" | "no" | "No" | "without"))
+            || back(2) == Some("0")
+            || (at + 2 == words.len() && lone)
+    };
+    let mut told = (0..words.len()).filter(|&at| words.get(at).is_some_and(|(_, word)| is_error(word))).peekable();
+    told.peek().is_some() && told.all(is_absent)
 }
 
 /// The lines that indicate an error, as far as they are needed.
@@ -270,7 +318,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
                 Level::Warning => warnings.add(number, line),
                 _ => {}
             }
-        } else if tells_of_error(line) {
+        // The status of a request says more than the words of its address.
+        } else if !(access && status(line).is_some()) && tells_of_error(line) {
             worded.add(number, line);
             if is_exception(line) {
                 raised.add(line, number);
@@ -401,7 +450,14 @@ fn shape(tally: &Tally, templates: &Templates) -> Piece {
 fn times(text: &str) -> Option<Piece> {
     let first = text.lines().take(200).find_map(time)?;
     let last = text.lines().rev().take(200).find_map(time)?;
-    Some(Piece::line(rank::STAT_PLACE, rank::STAT, format!("time range: {first} to {last}")))
+    // Files that were put together do not end with the last time.
+    let is_range = first.len() != last.len() || first <= last;
+    let text = if is_range {
+        format!("time range: {first} to {last}")
+    } else {
+        format!("first time {first}, last time {last}")
+    };
+    Some(Piece::line(rank::STAT_PLACE, rank::STAT, text))
 }
 
 /// Messages by pattern: the most frequent and, in equal number, those that occur once.
@@ -464,6 +520,17 @@ mod tests {
             ("0 errors, 3 warnings", false),
             ("src/error.rs", false),
             ("test_error_handling ok", false),
+            ("  ✓ handles error (2 ms)", false),
+            ("ok 3 - raises an exception", false),
+            ("  ✕ adds tax (2 ms)", true),
+            ("not ok 4 - adds", true),
+            ("100% tests passed, 0 tests failed out of 200", false),
+            ("Failed: 0, Passed: 120", false),
+            ("fail 0", false),
+            ("error: null", false),
+            ("unreachable=0    failed=1    skipped=0", true),
+            ("unreachable=0    failed=0    skipped=0", false),
+            ("3 failed, 0 errors", true),
         ];
         for (line, expected) in cases {
             assert_eq!(tells_of_error(line), expected, "{line}");

@@ -72,7 +72,10 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     if parts::is_several(text) {
         return LineKind::Parts;
     }
-    let summed = share(&|line| diff::one_line_commit(line).is_some() || diff::is_stat(line));
+    // Ten digits and more are rather a time.
+    let is_hash = |hash: &str| hash.len() < 10 || hash.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let is_commit = |line: &str| diff::one_line_commit(line).is_some_and(|(hash, _)| is_hash(hash));
+    let summed = share(&|line| is_commit(line) || diff::is_stat(line));
     if summed >= 0.9 || lines.iter().take(12).any(|line| diff::is_mark(line)) {
         return LineKind::Diff;
     }
@@ -81,6 +84,10 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     }
     if packed::is_packed(text) {
         return LineKind::Packed;
+    }
+    // Their dates are those of files.
+    if share(&|line| listing::is_marked(line)) >= 0.9 {
+        return LineKind::Listing;
     }
     let frames = share(&|line| trace::is_frame(line));
     let logged = share(&|line| log::level(line).is_some() || starts_with_time(line));
@@ -129,11 +136,15 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     LineKind::Plain
 }
 
-/// Whether the first line of `text` is a message of a program, with a time and a level, or an entry of a listing, with
-/// a mark or a mode. The header of a table is neither.
+/// Whether `text` begins with messages of a program, with a time and a level or with a time each, or with an entry of a
+/// listing, with a mark or a mode. The header of a table is neither.
 pub(super) fn begins_as_lines(text: &str) -> bool {
-    let first = lines(text).map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
-    (starts_with_time(first) && log::level(first).is_some()) || listing::is_marked(first)
+    let mut filled = lines(text).map(front).filter(|line| !line.trim().is_empty());
+    let first = filled.next().unwrap_or_default();
+    (starts_with_time(first) && log::level(first).is_some())
+        || (log::begins_with_time(first) && filled.next().is_some_and(log::begins_with_time))
+        || listing::is_marked(first)
+        || diff::is_stat(first)
 }
 
 /// How much of the cap is said about a text of a kind, in hundredths; the rest shows its beginning and its end.

@@ -15,6 +15,8 @@ const TOLD: usize = 24;
 struct Part<'a> {
     path: &'a str,
     text: &'a str,
+    /// The number of its first line in the whole.
+    line: usize,
 }
 
 /// The path in a header line: `src/a.rs:`, `==> src/a.rs <==`, `File: src/a.rs`.
@@ -43,6 +45,8 @@ fn split(text: &str) -> Vec<Part<'_>> {
     let Some(path) = lines(first).next().and_then(header) else { return parts };
     let colon = !first.starts_with('=');
     let mut path = path;
+    let mut number = text.get(..text.len() - first.len()).unwrap_or_default().matches('\n').count();
+    let mut begun = number;
     let mut at = text.len() - first.len();
     let mut start = at;
     let mut separated = true;
@@ -55,16 +59,18 @@ fn split(text: &str) -> Vec<Part<'_>> {
             // A path with a colon is a header only after a separator; the other forms are always headers.
             if let Some(next) = header(plain).filter(|_| separated || (!colon && plain.starts_with('='))) {
                 if at > start {
-                    parts.push(Part { path, text: text.get(start..at).unwrap_or_default() });
+                    parts.push(Part { path, text: text.get(start..at).unwrap_or_default(), line: begun });
                 }
                 path = next;
                 start = end;
+                begun = number + 1;
             }
             separated = false;
         }
         at = end;
+        number += 1;
     }
-    parts.push(Part { path, text: text.get(start..).unwrap_or_default() });
+    parts.push(Part { path, text: text.get(start..).unwrap_or_default(), line: begun });
     for part in &mut parts {
         let inner = part.text.trim_end();
         part.text = inner.strip_suffix("---").map_or(inner, str::trim_end);
@@ -130,7 +136,8 @@ fn told(part: &Part, number: u32, name: &str) -> Vec<Piece> {
             if let crate::brief::Text::Whole(text) = &mut wording.text
                 && first
             {
-                *text = format!("[{}] {text}", cut(name, 120));
+                // Lines of a part are counted from its first.
+                *text = format!("[{}, from line {}] {text}", cut(name, 120), part.line);
             }
         }
     }
@@ -150,7 +157,7 @@ mod tests {
         2 files in one result, 16 lines in all
         files: docs/a.md (7 lines), src/b.py (5 lines)
         first line: docs/a.md:
-        [docs/a.md] Markdown: 7 lines, 2 headings, 0 code blocks
+        [docs/a.md, from line 1] Markdown: 7 lines, 2 headings, 0 code blocks
         first line: # Title
         8 words, 1 list item
         headings: 1 of level 1, 1 of level 2
@@ -163,7 +170,7 @@ mod tests {
         4: ## Section
         6: - item
         last line: - item
-        [src/b.py] Python code: 5 lines, 2 functions, 0 types, 0 imports, 4 not blank, 0 comment lines
+        [src/b.py, from line 11] Python code: 5 lines, 2 functions, 0 types, 0 imports, 4 not blank, 0 comment lines
         first line: def run(x):
         functions (line):
         run 0, stop 3

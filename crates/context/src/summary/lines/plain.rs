@@ -32,7 +32,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = vec![Piece::line(rank::SHAPE_PLACE, rank::SHAPE, size)];
     pieces.extend(tally.ends());
     // Prose that has the word error in it is not a report of one.
-    if may_tell_of_error(text) && text.split_ascii_whitespace().count() < tally.filled * PROSE {
+    let words = || text.split_ascii_whitespace().filter(|word| !word.contains('='));
+    if may_tell_of_error(text) && words().count() < tally.filled * PROSE {
         let mut errors = Errors::default();
         for (number, line) in (0..).zip(lines(text)).filter(|(_, line)| tells_of_error(line)) {
             errors.add(number, line);

@@ -64,12 +64,14 @@ pub(super) fn pattern(line: &str) -> u64 {
     let mut hasher = FxHasher::default();
     let mut rest = line.as_bytes();
     while let Some(&first) = rest.first() {
-        let word = is_word(first);
-        let (run, behind) = rest.split_at(rest.iter().position(|&byte| is_word(byte) != word).unwrap_or(rest.len()));
+        let class = class(first);
+        let word = class == WORD;
+        let (run, behind) =
+            rest.split_at(rest.iter().position(|&byte| self::class(byte) != class).unwrap_or(rest.len()));
         rest = behind;
         if word && run.iter().any(u8::is_ascii_digit) {
             hasher.write_u8(0);
-        } else if word || !run.iter().all(u8::is_ascii_whitespace) {
+        } else if class != BETWEEN || !run.iter().all(u8::is_ascii_whitespace) {
             // `-`, `:` and `.` between numbers belong to dates and addresses, whose length may vary.
             hasher.write(run);
         }
@@ -77,19 +79,29 @@ pub(super) fn pattern(line: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether a byte belongs to a word.
-fn is_word(byte: u8) -> bool {
+/// The classes of bytes: between words, of words, and of letters beyond ASCII. Those are no part of words: many scripts
+/// put no blank between a number and what it counts.
+const BETWEEN: u8 = 0;
+const WORD: u8 = 1;
+const LETTER: u8 = 2;
+
+/// The class of a byte.
+fn class(byte: u8) -> u8 {
     /// By byte: what takes several comparisons is tested twice for each byte of large texts.
-    static WORD: [bool; 256] = {
-        let mut word = [false; 256];
+    static CLASSES: [u8; 256] = {
+        let mut classes = [BETWEEN; 256];
         let mut byte = 0;
-        while byte < word.len() {
-            word[byte] = (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize || byte >= 0x80;
+        while byte < classes.len() {
+            if byte >= 0x80 {
+                classes[byte] = LETTER;
+            } else if (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize {
+                classes[byte] = WORD;
+            }
             byte += 1;
         }
-        word
+        classes
     };
-    WORD[usize::from(byte)]
+    CLASSES[usize::from(byte)]
 }
 
 #[cfg(test)]

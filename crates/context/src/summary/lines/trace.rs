@@ -42,6 +42,11 @@ pub(super) fn is_frame(line: &str) -> bool {
         || (line.starts_with('\t') && inner.contains(".go:"))
 }
 
+/// Whether a line says how many frames are those of the error before.
+fn is_count(line: &str) -> bool {
+    line.trim_start().starts_with("... ")
+}
+
 /// Parses the name in a frame of Rust: `12: std::panicking::begin_panic`.
 fn rust_frame(line: &str) -> Option<&str> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -53,7 +58,9 @@ fn rust_frame(line: &str) -> Option<&str> {
 /// Whether `line` is the message of an error: `ValueError: …`, `Caused by: …`, `thread 'main' panicked at …`.
 pub(super) fn is_message(line: &str) -> bool {
     let line = line.trim_start();
-    if line.starts_with("Caused by: ") || line.starts_with("Exception in thread") || line.starts_with("panic: ") {
+    const MARKS: [&str; 6] =
+        ["Caused by: ", "Exception in thread", "panic: ", "Unhandled exception. ", "---> ", "[cause]: "];
+    if MARKS.iter().any(|mark| line.starts_with(mark)) {
         return true;
     }
     if line.starts_with("thread '") && line.contains("panicked at") || line.starts_with("Uncaught ") {
@@ -246,8 +253,18 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     // The frames since the last message, and the innermost of them.
     let (mut since, mut last_frame) = (0, None);
     let mut lines = (0..).zip(text.lines()).peekable();
+    let mut before = "";
     while let Some((number, line)) = lines.next() {
-        if is_frame(line) {
+        let is_below = belongs(std::mem::replace(&mut before, line), line);
+        if is_frame(line) && is_count(line) {
+            continue;
+        }
+        if is_frame(line) && is_below {
+            // Where the frame before is.
+            if frames.len() < KEPT {
+                frames.push(line.trim());
+            }
+        } else if is_frame(line) {
             frame_count += 1;
             since += 1;
             last_frame = Some(line.trim());
@@ -403,7 +420,7 @@ mod tests {
         let text = "Exception in thread \"main\" java.lang.IllegalStateException: Could not start\n\tat app.Service.run(Service.java:10)\n\tat app.Main.main(Main.java:3)\nCaused by: java.sql.SQLException: refused\n\tat db.Driver.connect(Driver.java:5)\n\t... 17 more\n";
         insta::assert_snapshot!(told(text, 300), @r#"
         [StackTrace]
-        stack trace: 6 lines, 2 errors, 4 frames
+        stack trace: 6 lines, 2 errors, 3 frames
         first line: Exception in thread "main" java.lang.IllegalStateException: Could not start
         error: Exception in thread "main" java.lang.IllegalStateException: Could not start
         innermost frame of 2: at app.Service.run(Service.java:10)
@@ -413,7 +430,6 @@ mod tests {
         at app.Service.run(Service.java:10)
         at app.Main.main(Main.java:3)
         at db.Driver.connect(Driver.java:5)
-        ... 17 more
         some lines:
         0: Exception in thread "main" java.lang.IllegalStateException: Could not start
         1: at app.Service.run(Service.java:10)
@@ -430,10 +446,10 @@ mod tests {
         let text = "thread 'main' panicked at src/main.rs:4:5:\nindex out of bounds\nstack backtrace:\n   0: std::panicking::begin_panic\n   1: app::main\n             at ./src/main.rs:4:5\n";
         insta::assert_snapshot!(told(text, 120), @r"
         [StackTrace]
-        stack trace: 6 lines, 1 error, 3 frames
+        stack trace: 6 lines, 1 error, 2 frames
         first line: thread 'main' panicked at src/main.rs:4:5:
         error: thread 'main' panicked at src/main.rs:4:5: index out of bounds
-        innermost frame of 3: 0: std::panicking::begin_panic
+        innermost frame of 2: 0: std::panicking::begin_panic
         frames, innermost first:
         0: std::panicking::begin_panic
         1: app::main
