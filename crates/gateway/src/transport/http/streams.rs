@@ -142,6 +142,15 @@ impl Inner {
         self.waker.take().into_iter().for_each(Waker::wake);
     }
 
+    /// Keeps a copy in place of the event with this number, which was sent: the message itself counts as one that waits
+    /// for as long as it is held.
+    fn keep_copy(&mut self, number: u64) {
+        let at = number.checked_sub(self.gone + 1).and_then(|at| usize::try_from(at).ok());
+        if let Some(event) = at.and_then(|at| self.events.get_mut(at)) {
+            *event = Bytes::copy_from_slice(event);
+        }
+    }
+
     /// Forgets what was sent and is too much.
     fn trim(&mut self) {
         while self.bytes > KEPT && self.gone < self.sent {
@@ -267,6 +276,7 @@ impl Follower {
         self.at += 1;
         inner.sent = inner.sent.max(self.at);
         inner.trim();
+        inner.keep_copy(self.at);
         if inner.ended.is_some() {
             self.stream.settled.notify_one();
         }
@@ -288,6 +298,7 @@ impl Drop for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::backlog::Backlog;
 
     #[test]
     fn of_what_nobody_reads_only_notifications_are_left_out() {
@@ -305,5 +316,29 @@ mod tests {
         })
         .collect();
         assert_eq!((heard.len(), heard.last()), (QUEUE + 1, Some(&question)));
+    }
+
+    #[test]
+    fn what_was_read_waits_no_longer_and_can_be_heard_again() {
+        let (streams, backlog) = (Streams::default(), Backlog::default());
+        let stream = streams.begin(Position { stream: 1, event: 0 });
+        let note = message::notification("notifications/message", None);
+        (0..3).for_each(|_| stream.take(backlog.admit(note.clone()).unwrap()));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut hear = |follower: &mut Follower| match follower.poll_next(&mut context) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        };
+        // One of this length is let in when no other waits.
+        let vast = Bytes::from(vec![b'x'; 16 * 1024 * 1024]);
+        let mut follower = stream.follow(0);
+        for _ in 0..3 {
+            assert!(backlog.admit(vast.clone()).is_none());
+            assert_eq!(hear(&mut follower).as_ref(), Some(&note));
+        }
+        assert!(backlog.admit(vast).is_some());
+        let mut again = streams.follow(Position { stream: 1, event: 1 }).unwrap();
+        let heard: Vec<Bytes> = std::iter::from_fn(|| hear(&mut again)).collect();
+        assert_eq!(heard, [note.clone(), note]);
     }
 }
