@@ -2,7 +2,8 @@
 //!
 //! Every upstream is on its own: its lists are read while those of others are, and what it says meanwhile is kept until
 //! that has ended, once. One that says without end that its lists changed is read after pauses that double up to half a
-//! minute, and again at once when it has been quiet for a while.
+//! minute, and again at once when it has been quiet for a while. A call that waits to know its tools waits for no
+//! pause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -41,6 +42,8 @@ struct Reread {
     /// When they are read; `None` while they are, and while nothing is to be read.
     due: Option<Instant>,
     is_running: bool,
+    /// Whether somebody waits for them, so that no pause is made before they are read again.
+    is_wanted: bool,
     /// When they were last read.
     ended: Option<Instant>,
     /// The pause after that.
@@ -49,6 +52,10 @@ struct Reread {
 
 impl Reread {
     fn schedule(&mut self, now: Instant) {
+        if self.is_wanted {
+            self.due = Some(now);
+            return;
+        }
         // An upstream that reports a change within twice the pause has not been quiet.
         let again = self.ended.filter(|ended| now < *ended + self.pause * 2);
         self.pause = if again.is_some() { (self.pause * 2).min(LONGEST) } else { SHORTEST };
@@ -63,6 +70,16 @@ impl Rereads {
         let reread = self.0.entry(upstream).or_default();
         reread.methods.insert(method);
         if !reread.is_running && reread.due.is_none() {
+            reread.schedule(now);
+        }
+    }
+
+    /// Somebody waits to know what a list of the upstream is now.
+    fn want(&mut self, upstream: Arc<str>, method: &'static str, now: Instant) {
+        let reread = self.0.entry(upstream).or_default();
+        reread.methods.insert(method);
+        reread.is_wanted = true;
+        if !reread.is_running {
             reread.schedule(now);
         }
     }
@@ -83,6 +100,7 @@ impl Rereads {
         due.map(|(upstream, reread)| {
             reread.due = None;
             reread.is_running = true;
+            reread.is_wanted = false;
             (Arc::clone(upstream), std::mem::take(&mut reread.methods))
         })
         .collect()
@@ -118,7 +136,6 @@ pub(crate) async fn follow(
             () = rereads.due() => Heard::Due,
         };
         let Some(serving) = serving.load().upgrade() else { return };
-        let mut changed = |upstream, method| rereads.note(upstream, method, Instant::now());
         match heard {
             Heard::Event(None) | Heard::Ended(None) => return,
             Heard::Ended(Some(upstream)) => rereads.ended(&upstream, Instant::now()),
@@ -128,13 +145,16 @@ pub(crate) async fn follow(
                 }
             }
             Heard::Event(Some((upstream, Event::ToolsChanged))) => {
-                changed(upstream, "notifications/tools/list_changed");
+                rereads.note(upstream, "notifications/tools/list_changed", Instant::now());
+            }
+            Heard::Event(Some((upstream, Event::ToolsWanted))) => {
+                rereads.want(upstream, "notifications/tools/list_changed", Instant::now());
             }
             Heard::Event(Some((upstream, Event::ResourcesChanged))) => {
-                changed(upstream, "notifications/resources/list_changed");
+                rereads.note(upstream, "notifications/resources/list_changed", Instant::now());
             }
             Heard::Event(Some((upstream, Event::PromptsChanged))) => {
-                changed(upstream, "notifications/prompts/list_changed");
+                rereads.note(upstream, "notifications/prompts/list_changed", Instant::now());
             }
             Heard::Event(Some((upstream, Event::ResourceUpdated(uri)))) => {
                 // Each speaks of its own resources.
@@ -255,5 +275,31 @@ mod tests {
         }
         assert_eq!(read, [200, 600, 1_400, 3_000, 6_200, 12_600, 25_400, 51_000, 81_000, 111_000, 199_200]);
         assert_eq!(others, [50_200, 199_200]);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_is_read_without_a_pause() {
+        let start = Instant::now();
+        let loud: Arc<str> = Arc::from("loud");
+        let mut rereads = Rereads::default();
+        let mut read = Vec::new();
+        for millis in 0..100_000_u64 {
+            let now = start + Duration::from_millis(millis);
+            rereads.note(Arc::clone(&loud), "tools", now);
+            if matches!(millis, 30_000 | 30_010) {
+                rereads.want(Arc::clone(&loud), "tools", now);
+            }
+            // What is wanted while it is read is read again after that.
+            if millis == 30_020 {
+                rereads.ended(&loud, now);
+            }
+            for (upstream, _) in rereads.begin(now) {
+                read.push(millis);
+                if millis != 30_000 {
+                    rereads.ended(&upstream, now);
+                }
+            }
+        }
+        assert_eq!(read, [200, 600, 1_400, 3_000, 6_200, 12_600, 25_400, 30_000, 30_020, 60_020, 90_020]);
     }
 }

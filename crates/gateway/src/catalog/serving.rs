@@ -33,6 +33,7 @@ use crate::upstream::client::Upstream;
 use crate::upstream::config::Target;
 use crate::upstream::fault::Fault;
 use crate::upstream::registry::{Listed, Upstreams, list_all};
+use crate::upstream::vetting::Reviewed;
 use contextweaver_context::store::StoreError;
 use contextweaver_routing::{FeedbackError, RoutingConfig};
 
@@ -180,6 +181,10 @@ impl OpeningCatalog {
         serving.observe(&view, started);
         serving.view.store(Arc::clone(&view));
         serving.tell_upstreams(&view);
+        // Not before: they may be upstreams of the gateway before as well, which goes on when this one does not start.
+        // With a single upstream of a passthrough nothing is withheld.
+        let holds = serving.guards.withholds_changed() && serving.upstreams.only().is_none();
+        serving.upstreams.iter().for_each(|upstream| upstream.hold_until_reviewed(holds));
         let _ = serving.is_open.set(());
         if let Some(lessons) = &serving.lessons {
             let (all, absent) = lessons.counts(&view);
@@ -222,9 +227,6 @@ impl Serving {
             Some(before) => before.lessons.clone(),
             None => config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new),
         };
-        // With a single upstream of a passthrough nothing is withheld.
-        let holds = guards.withholds_changed() && upstreams.only().is_none();
-        upstreams.iter().for_each(|upstream| upstream.hold_until_reviewed(holds));
         let list_cache = config.startup.list_cache.clone().map(|folder| Arc::new(ListCache::new(folder)));
         // Another configuration takes the place of one that serves only when all is known to work.
         let last_time = match &list_cache {
@@ -491,14 +493,24 @@ impl Serving {
         Ok(())
     }
 
-    /// Tells upstreams which of their tools are withheld, for calls that wait to know.
+    /// Tells upstreams which of their tools are served and which are withheld, for calls that wait to know.
     fn tell_upstreams(&self, view: &CatalogView) {
+        let mut tools: BTreeMap<&str, BTreeMap<String, Reviewed>> = BTreeMap::new();
+        for item in view.tools.iter().flat_map(|shelf| shelf.router.catalog().items()) {
+            let of_server = tools.entry(item.server.as_deref().unwrap_or_default()).or_default();
+            of_server.insert(item.name.clone(), Reviewed::Served);
+        }
+        // After those that are served: where two have one name, nobody knows which of them a call is of.
+        for (id, changed) in &view.changed {
+            let reason = view.quarantined.get(id).cloned().unwrap_or_default();
+            let of_server = tools.entry(&changed.server).or_default();
+            of_server.insert(changed.name.clone(), Reviewed::Withheld(reason));
+        }
         for upstream in self.upstreams.iter() {
             let server = upstream.server_name();
-            let Some(listing) = view.listings.get(server) else { continue };
-            let changed = view.changed.iter().filter(|(_, changed)| changed.server == server);
-            let reason = |id: &String| view.quarantined.get(id).cloned().unwrap_or_default();
-            upstream.reviewed(listing, changed.map(|(id, changed)| (changed.name.clone(), reason(id))).collect());
+            if let Some(listing) = view.listings.get(server) {
+                upstream.reviewed(listing, tools.remove(server).unwrap_or_default());
+            }
         }
     }
 

@@ -34,7 +34,7 @@ use super::mailbox::{Event, EventSender};
 use super::per_caller::{Connection, PerCaller};
 use super::stdio::{LineLink, Program};
 use super::toolset::Toolset;
-use super::vetting::Vetting;
+use super::vetting::{Reviewed, Vetting};
 use crate::common::secret::Secret;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
@@ -183,9 +183,9 @@ impl Upstream {
         self.vetting.hold(holds);
     }
 
-    /// What this says is served, but for tools of these names, each with the reason.
-    pub(crate) fn reviewed(&self, listing: &Listing, withheld: BTreeMap<String, String>) {
-        self.vetting.reviewed(listing.connection, withheld);
+    /// What this says has been reviewed, with this of its tools.
+    pub(crate) fn reviewed(&self, listing: &Listing, tools: BTreeMap<String, Reviewed>) {
+        self.vetting.reviewed(listing.connection, tools);
     }
 
     /// Its lists could not be read.
@@ -305,7 +305,7 @@ impl Upstream {
         // In a box: it is seldom needed, and part of every request otherwise.
         Box::pin(async {
             let tool = stateless::named(call.method, call.params).unwrap_or_default();
-            let ask = || self.events.send(&self.name, Event::ToolsChanged);
+            let ask = || self.events.send(&self.name, Event::ToolsWanted);
             self.vetting.wait(connected.number, &tool, self.config.timeout, ask).await
         })
         .await

@@ -21,7 +21,7 @@ pub enum Fault {
     /// Nothing can be shown to it on behalf of the caller, so that it is not asked.
     #[error("{}", presentable(.0))]
     Credentials(String),
-    /// The tool is withheld for its pin, or it is not known whether it is; nothing was asked.
+    /// The tool is withheld for its pin, or is served no longer; nothing was asked.
     #[error("{}", presentable(.0))]
     Withheld(String),
     /// It failed too often: its circuit breaker is open, and nothing is asked of it for a while.

@@ -17,6 +17,8 @@ use crate::protocol::message::Raw;
 pub enum Event {
     /// Its tools are others now.
     ToolsChanged,
+    /// Somebody waits to know what its tools are now.
+    ToolsWanted,
     /// Its resources are others now.
     ResourcesChanged,
     /// Its prompts are others now.
@@ -39,6 +41,7 @@ impl Event {
             Self::PromptsChanged => 2,
             Self::Lost => 3,
             Self::Connected => 4,
+            Self::ToolsWanted => 5,
             Self::ResourceUpdated(_) => UPDATES,
             Self::TaskStatus(_) => UPDATES + 1,
         }
@@ -51,7 +54,7 @@ impl Event {
 }
 
 /// The kind of changes of resources; those of tasks are the kind after it, and the last.
-const UPDATES: usize = 5;
+const UPDATES: usize = 6;
 
 /// Changes of resources of an upstream that wait to be heard, at most, and as many of tasks.
 const MOST_UPDATES: usize = 256;

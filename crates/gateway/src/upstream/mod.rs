@@ -23,7 +23,7 @@ pub(crate) mod sandbox;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 pub mod toolset;
-mod vetting;
+pub(crate) mod vetting;
 
 pub use self::fault::Fault;
 pub use self::in_process::{Answer, InProcess, Stop};

@@ -17,8 +17,8 @@ use crate::protocol::client_info::ClientInfo;
 use crate::protocol::framing::{Line, LineReader};
 use crate::protocol::message::RpcError;
 use crate::server::gateway::Gateway;
-use crate::session::client::Caller;
-use crate::session::client::Session;
+use crate::server::live::Live;
+use crate::session::client::{Caller, Session};
 use crate::session::elicitation::Questions;
 use crate::surface::mode::Mode;
 use crate::upstream::config::{Confinement, UpstreamConfig};
@@ -788,14 +788,15 @@ fn a_server_introduces_itself_within_a_bound() {
 fn a_changed_tool_of_a_server_that_came_back_is_not_called_before_it_is_reviewed() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        // From the second start on, it is slow to list, and one of its tools is another.
+        // From the second start on, it is slow to list, one of its tools is another, and one is gone.
         let script = r#"echo x >> "$COUNTER"; n=$(wc -l < "$COUNTER" | tr -d ' ')
         while read -r line; do
             id=${line#*\"id\":}; id=${id%%,*}
             case "$line" in
                 *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}';;
-                *'"tools/list"'*) [ "$n" = 1 ] || sleep 1
-                    echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"same","inputSchema":{"type":"object"}},{"name":"other","description":"'$n'","inputSchema":{"type":"object"}}]}}';;
+                *'"tools/list"'*) gone=
+                    [ "$n" = 1 ] && gone=,'{"name":"gone","inputSchema":{"type":"object"}}' || sleep 1
+                    echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"same","inputSchema":{"type":"object"}},{"name":"other","description":"'$n'","inputSchema":{"type":"object"}}'"$gone"']}}';;
                 *'"die"'*) exit 1;;
                 *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"of start '$n'"}]}}';;
             esac
@@ -821,10 +822,43 @@ fn a_changed_tool_of_a_server_that_came_back_is_not_called_before_it_is_reviewed
         };
         assert!(call("other", json!({})).await.contains("of start 1"));
         assert!(call("other", json!({"die": 1})).await.contains("UPSTREAM_UNAVAILABLE"));
-        let (same, other) = tokio::join!(call("same", json!({})), call("other", json!({})));
+        let (same, other, gone) =
+            tokio::join!(call("same", json!({})), call("other", json!({})), call("gone", json!({})));
         assert!(same.contains("of start 2"), "{same}");
         assert!(other.contains("QUARANTINED") && other.contains("changed (description)"), "{other}");
+        assert!(gone.contains("QUARANTINED") && gone.contains("not list the tool any more"), "{gone}");
         gateway.close().await;
+    });
+}
+
+#[test]
+fn a_configuration_that_is_refused_changes_nothing_of_what_is_reviewed() {
+    run(async {
+        let up = in_process(|_, _| Ok(Raw::of(&json!({}))));
+        let config = |pins: &str| {
+            let mut config =
+                GatewayConfig::parse(&format!("{{mode: proxy, pins: {{mode: '{pins}'}}}}"), Path::new("."), &|_| None)
+                    .unwrap();
+            config.upstreams.insert("up".to_owned(), up.clone());
+            config
+        };
+        let live = Live::from(Gateway::start(config("strict")).await.unwrap());
+        let holds = || live.now().upstreams().get("up").unwrap().vetting.holds();
+        assert!(holds());
+        let missing = Target::Stdio {
+            command: "/no/such/program".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            confinement: Confinement::default(),
+        };
+        let mut broken = config("off");
+        broken.upstreams.insert("no".to_owned(), UpstreamConfig { required: true, ..UpstreamConfig::new(missing) });
+        assert!(live.replace(broken).await.is_err());
+        assert!(holds());
+        live.replace(config("off")).await.unwrap();
+        assert!(!holds());
+        live.replace(config("strict")).await.unwrap();
+        assert!(holds());
     });
 }
 
