@@ -661,15 +661,15 @@ impl Connected {
         }
     }
 
-    /// The answer to a call. Code of this process has so much time for it.
+    /// The answer to a call, for which so much time is meant; code of this process has no more.
     async fn exchange(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         match &self.link {
             Link::Lines(link) => {
-                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref(), timeout)?;
                 link.exchange(ticket, text).await
             }
             Link::Http(link) => {
-                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref(), timeout)?;
                 // In a box, as below: it is large, and would be copied with every request to a child process.
                 Box::pin(link.exchange(ticket, text, call)).await
             }

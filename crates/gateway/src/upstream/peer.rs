@@ -4,7 +4,7 @@
 //! progress token. What comes on the response to a request over HTTP belongs to that request. What an upstream asks
 //! otherwise is put to the client whose requests it serves, where that is a single one; when it serves several, nobody
 //! can tell whom it means, and it is refused. It may still serve what its caller waits for no longer, until it answers
-//! that.
+//! that; as it need not answer what was cancelled, that is taken for over after a while.
 //!
 //! What waits to be sent is bounded by its bytes: an upstream that does not read holds up its own callers until their
 //! time is over, and takes no more memory than that.
@@ -26,8 +26,8 @@ use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, block_in_place_if};
 use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
 use crate::protocol::stateless::{self, CAPABILITIES_KEY};
-use crate::session::client::{Caller, Question, Session};
-use crate::session::elicitation::{Questions, check_askable};
+use crate::session::client::{ASKING, Caller, Question, Session};
+use crate::session::elicitation::{Questions, capability, check_askable};
 use crate::session::subscriptions::LONGEST_ADDRESS;
 
 /// Messages that wait to be sent to an upstream, at most.
@@ -132,26 +132,31 @@ struct Open {
     /// The sessions with calls that nobody waits for any more and that the upstream has not answered: it may serve them
     /// still, and ask about them.
     left: Vec<Left>,
-    /// Whether there were more of these than are kept, so that nobody knows any more whom the upstream may serve.
-    is_uncounted: bool,
+    /// Until when the upstream may serve more of these than are kept, so that nobody knows whom.
+    uncounted_until: Option<Instant>,
     /// The questions that are put to clients.
     questions: Vec<Put>,
     /// Who was asked to open an address, by the upstream's name for that: it says later that it is done.
     elicitations: VecDeque<(String, Weak<Session>)>,
 }
 
-/// The calls of a session that nobody waits for any more.
+/// The calls of a session that nobody waits for any more. The session may have ended.
 #[derive(Debug)]
 struct Left {
     session: Weak<Session>,
-    ids: Vec<u64>,
-    /// Whether there were more of them than are kept, so that they are never known to be answered.
-    is_uncounted: bool,
+    /// Each with the end of the time in which the upstream may serve it still.
+    calls: Vec<(u64, Instant)>,
+    /// The end of that time for calls beyond those that are kept.
+    uncounted_until: Option<Instant>,
 }
 
 impl Left {
     fn is_of(&self, session: &Arc<Session>) -> bool {
         std::ptr::eq(self.session.as_ptr(), Arc::as_ptr(session))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.uncounted_until.is_none()
     }
 }
 
@@ -188,42 +193,61 @@ impl Open {
         }
     }
 
-    /// Notes that nobody waits for this call any more, which the upstream may go on with.
-    fn leave(&mut self, id: u64, caller: &Caller) {
+    /// Notes that nobody waits for this call any more, which the upstream may go on with `until` then.
+    fn leave(&mut self, id: u64, caller: &Caller, until: Instant) {
+        self.forget_left(Instant::now());
         let (session, count) = (caller.session(), self.left.len());
         match self.left.iter_mut().find(|left| left.is_of(session)) {
-            Some(left) if left.ids.len() < MOST_LEFT_OF_ONE => left.ids.push(id),
-            Some(left) => left.is_uncounted = true,
+            Some(left) if left.calls.len() < MOST_LEFT_OF_ONE => left.calls.push((id, until)),
+            Some(left) => left.uncounted_until = left.uncounted_until.max(Some(until)),
             None if count < MOST_LEFT => {
-                self.left.push(Left { session: Arc::downgrade(session), ids: vec![id], is_uncounted: false });
+                let session = Arc::downgrade(session);
+                self.left.push(Left { session, calls: vec![(id, until)], uncounted_until: None });
             }
-            None => self.is_uncounted = true,
+            None => self.uncounted_until = self.uncounted_until.max(Some(until)),
         }
+    }
+
+    /// Forgets the calls that the upstream serves no longer at `now`: it need not answer what was cancelled.
+    fn forget_left(&mut self, now: Instant) {
+        let is_over = |until: &mut Instant| *until <= now;
+        self.uncounted_until.take_if(is_over);
+        self.left.retain_mut(|left| {
+            left.calls.retain(|(_, until)| *until > now);
+            left.uncounted_until.take_if(is_over);
+            !left.is_empty()
+        });
     }
 
     /// Notes that the upstream has answered a call that nobody waited for any more; whether it was one.
     fn settle_left(&mut self, id: u64) -> bool {
-        let Some(left) = self.left.iter_mut().find(|left| left.ids.contains(&id)) else { return false };
-        left.ids.retain(|other| *other != id);
-        self.left.retain(|left| left.is_uncounted || !left.ids.is_empty());
+        let is_it = |(other, _): &(u64, Instant)| *other == id;
+        let Some(left) = self.left.iter_mut().find(|left| left.calls.iter().any(is_it)) else { return false };
+        left.calls.retain(|call| !is_it(call));
+        self.left.retain(|left| !left.is_empty());
         true
     }
 
-    /// Whom the upstream means with a question, and how that is put; of the request `of` where it says so. `None` where
-    /// nobody can tell.
-    fn meant(&self, of: Option<u64>) -> Option<(&Caller, Questions)> {
+    /// Whom the upstream means with a question, and how that is put; of the request `of` where it says so.
+    ///
+    /// # Errors
+    /// Why nobody can tell.
+    fn meant(&mut self, of: Option<u64>) -> Result<(&Caller, Questions), &'static str> {
+        const NOBODY: &str = "no call of a client is being served";
+        const SEVERAL: &str = "several clients are being served, and nobody can tell which of them is meant";
+        self.forget_left(Instant::now());
         if let Some(id) = of {
-            let waiting = self.waiting.get(&id)?;
-            return Some((waiting.caller.as_ref()?, waiting.questions));
+            let waiting = self.waiting.get(&id).ok_or("the call that it belongs to is over")?;
+            return Ok((waiting.caller.as_ref().ok_or(NOBODY)?, waiting.questions));
         }
         let calls = self.waiting.iter();
         let calls = calls.filter_map(|(id, waiting)| Some((*id, waiting.caller.as_ref()?, waiting.questions)));
-        let (_, meant, shown) = calls.min_by_key(|(id, ..)| *id)?;
+        let (_, meant, shown) = calls.min_by_key(|(id, ..)| *id).ok_or(NOBODY)?;
         let is_other = |other: &Caller| !is_same(other, meant);
-        let is_alone = !self.is_uncounted
+        let is_alone = self.uncounted_until.is_none()
             && !self.waiting.values().any(|waiting| waiting.caller.as_ref().is_some_and(is_other))
             && self.left.iter().all(|left| left.is_of(meant.session()));
-        is_alone.then_some((meant, shown))
+        if is_alone { Ok((meant, shown)) } else { Err(SEVERAL) }
     }
 }
 
@@ -290,6 +314,8 @@ pub(super) struct Ticket<'p> {
     revocable: bool,
     /// Whether the upstream may have the request, and be at work on it.
     is_sent: bool,
+    /// How long it may be when nobody waits for the answer any more.
+    lingers: Duration,
 }
 
 impl Peer {
@@ -321,7 +347,17 @@ impl Peer {
     /// Whether a question of which nobody says what it belongs to would be put to somebody.
     #[cfg(test)]
     pub(super) fn would_ask(&self) -> bool {
-        matches!(&*lock(&self.table), Table::Open(open) if open.meant(None).is_some())
+        match &mut *lock(&self.table) {
+            Table::Open(open) => open.meant(None).is_ok(),
+            Table::Closed(_) => false,
+        }
+    }
+
+    /// Takes the places of all questions that may wait.
+    #[cfg(test)]
+    pub(super) fn take_all_places(&self) -> Option<OwnedSemaphorePermit> {
+        let all = u32::try_from(MOST_QUESTIONS).ok()?;
+        Arc::clone(&self.questions).try_acquire_many_owned(all).ok()
     }
 
     /// Queues a message, which is lost while the queue is full.
@@ -329,11 +365,17 @@ impl Peer {
         self.outgoing.try_send(text);
     }
 
-    /// Enters a request, of which the text is returned with it.
+    /// Enters a request, for which the upstream has `time`, and of which the text is returned with it. When nobody
+    /// waits for it any more, the upstream may be at work on it for as long again.
     ///
     /// # Errors
     /// The connection is closed.
-    pub(super) fn enter(&self, call: &Call<'_>, meta: Option<&Value>) -> Result<(Ticket<'_>, Bytes), Fault> {
+    pub(super) fn enter(
+        &self,
+        call: &Call<'_>,
+        meta: Option<&Value>,
+        time: Duration,
+    ) -> Result<(Ticket<'_>, Bytes), Fault> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         let (caller, progress) = (call.caller.cloned(), call.progress.cloned());
@@ -351,7 +393,7 @@ impl Peer {
         };
         let text = message::request(&Raw::of(&id), call.method, params);
         let revocable = call.method != "initialize";
-        Ok((Ticket { peer: self, id, answer, revocable, is_sent: false }, text))
+        Ok((Ticket { peer: self, id, answer, revocable, is_sent: false, lingers: time.min(ASKING) }, text))
     }
 
     /// Whether no request waits.
@@ -505,12 +547,17 @@ impl Peer {
 
     /// Takes in a question of the upstream. Whom it means is found at once: soon another may be served.
     fn asked(self: &Arc<Self>, id: Raw, method: String, params: Option<Raw>, of: Option<u64>) {
+        let pong = || Ok(Raw::of(&json!({})));
         let Ok(place) = Arc::clone(&self.questions).try_acquire_owned() else {
-            let busy = RpcError::new(INTERNAL_ERROR, format!("{MOST_QUESTIONS} questions wait already"));
-            return self.outgoing.try_send(message::response(Some(&id), &Err(busy)));
+            // Whether the gateway is there does not depend on what persons answer.
+            let outcome = match method.as_str() {
+                "ping" => pong(),
+                _ => Err(RpcError::new(INTERNAL_ERROR, format!("{MOST_QUESTIONS} questions wait already"))),
+            };
+            return self.outgoing.try_send(message::response(Some(&id), &outcome));
         };
         let asking = match method.as_str() {
-            "ping" => Err(Ok(Raw::of(&json!({})))),
+            "ping" => Err(pong()),
             _ => self.enter_question(&id, &method, params.as_ref(), of).map_err(Err),
         };
         let peer = Arc::clone(self);
@@ -539,8 +586,12 @@ impl Peer {
     ) -> Result<Asking, RpcError> {
         let mut table = lock(&self.table);
         let Table::Open(open) = &mut *table else { return Err(RpcError::method_not_found(method)) };
+        if capability(method).is_none() {
+            return Err(RpcError::method_not_found(method));
+        }
         let meant = open.meant(of).map(|(caller, shown)| (caller.clone(), shown));
-        let (caller, shown) = meant.ok_or_else(|| RpcError::method_not_found(method))?;
+        let nobody = |reason| RpcError::new(INTERNAL_ERROR, format!("no client can be asked: {reason}"));
+        let (caller, shown) = meant.map_err(nobody)?;
         let elicitation = check_askable(caller.client(), method, params)?;
         let tenant = caller.session().tenant();
         let is_own = |put: &&Put| put.caller.session().tenant() == tenant;
@@ -647,7 +698,7 @@ impl Drop for Ticket<'_> {
         // What was answered is in the table no more.
         let Some(waiting) = open.take(self.id) else { return };
         if let (Some(caller), true) = (&waiting.caller, self.is_sent) {
-            open.leave(self.id, caller);
+            open.leave(self.id, caller, Instant::now() + self.lingers);
         }
         drop(table);
         if self.revocable && self.is_sent {

@@ -289,12 +289,17 @@ fn a_question_goes_to_the_one_client_that_is_being_served() {
         let serve = async {
             let second = server.hear().await;
             server.say(&ask(5, "roots/list").to_string()).await;
-            assert_eq!(server.hear().await["error"]["code"], -32601);
+            let refused = server.hear().await["error"].take();
+            assert_eq!(refused["code"], -32603);
+            assert!(refused["message"].as_str().unwrap().contains("several clients are being served"), "{refused}");
             server.answer(&first, json!(1)).await;
             server.answer(&second, json!(2)).await;
         };
         let (first, second, ()) = tokio::join!(waiting, connected.request(&second_call, AMPLE), serve);
         assert_eq!((text(&first.unwrap()), text(&second.unwrap())), ("1", "2"));
+        server.say(&ask(6, "roots/list").to_string()).await;
+        let refused = server.hear().await["error"].take();
+        assert!(refused["message"].as_str().unwrap().contains("no call of a client is being served"), "{refused}");
     });
 }
 
@@ -314,14 +319,16 @@ fn what_is_asked_about_a_call_that_nobody_waits_for_is_put_to_nobody_else() {
         let (connected, mut server, _events) = connection(10_000);
         let able = json!({"roots": {}});
         let ((one, mut of_one), (two, mut of_two)) = (client(&able), client(&able));
-        let late = connected.request(&call(Some(&one), None), BRIEF).await;
-        assert!(matches!(late, Err(Fault::Timeout(_))), "{late:?}");
-        let first = server.hear().await;
+        let own = call(Some(&one), None);
+        let first = tokio::select! {
+            answer = connected.request(&own, AMPLE) => panic!("{answer:?}"),
+            first = server.hear() => first,
+        };
         assert_eq!(server.hear().await["method"], "notifications/cancelled");
         let serve = async {
             let second = server.hear().await;
             server.say(&asking("q1", "roots/list", &json!({}))).await;
-            assert_eq!(server.hear().await["error"]["code"], -32601);
+            assert_eq!(server.hear().await["error"]["code"], -32603);
             // Now it is not at work on the first any more.
             server.answer(&first, json!(1)).await;
             server.say(&asking("q2", "roots/list", &json!({}))).await;
@@ -346,12 +353,12 @@ fn more_calls_without_an_end_than_are_counted_stop_all_questions() {
         let Link::Lines(link) = &connected.link else { panic!() };
         let leave = |caller: &Caller| {
             let own = call(Some(caller), None);
-            let (mut ticket, _) = link.peer().enter(&own, None).unwrap();
+            let (mut ticket, _) = link.peer().enter(&own, None, AMPLE).unwrap();
             ticket.sent();
         };
         let (one, _sent) = client(&json!({"roots": {}}));
         let own = call(Some(&one), None);
-        let _held = link.peer().enter(&own, None).unwrap();
+        let _held = link.peer().enter(&own, None, AMPLE).unwrap();
         (0..5_000).for_each(|_| leave(&one));
         assert!(link.peer().would_ask(), "all are its own");
         let (other, _sent) = client(&json!({}));
@@ -369,6 +376,36 @@ fn more_calls_without_an_end_than_are_counted_stop_all_questions() {
             link.peer().settle(&Raw::of(&id), Ok(Ok(Raw::of(&1))));
         }
         assert!(!link.peer().would_ask());
+    });
+}
+
+#[test]
+fn a_call_that_is_never_answered_stops_questions_of_others_for_a_bounded_time() {
+    run(async {
+        let (connected, _server, _events) = connection(10_000);
+        let Link::Lines(link) = &connected.link else { panic!() };
+        let leave = |caller: &Caller| {
+            let own = call(Some(caller), None);
+            let (mut ticket, _) = link.peer().enter(&own, None, BRIEF * 10).unwrap();
+            ticket.sent();
+        };
+        let (one, _sent) = client(&json!({"roots": {}}));
+        let own = call(Some(&one), None);
+        let _held = link.peer().enter(&own, None, AMPLE).unwrap();
+        let (other, _sent) = client(&json!({}));
+        // One of a session that has ended, more than are kept of one session, and of more sessions than are kept.
+        for case in 0..3 {
+            assert!(link.peer().would_ask());
+            match case {
+                0 => leave(&client(&json!({})).0),
+                1 => (0..100).for_each(|_| leave(&other)),
+                _ => (0..1_100).for_each(|_| leave(&client(&json!({})).0)),
+            }
+            assert!(!link.peer().would_ask(), "{case}");
+            while !link.peer().would_ask() {
+                tokio::time::sleep(BRIEF).await;
+            }
+        }
     });
 }
 
@@ -546,6 +583,19 @@ fn a_flood_of_questions_is_refused_beyond_a_number() {
             answer = &mut waiting => panic!("{answer:?}"),
             refused = flood => assert_eq!(refused["error"]["code"], -32603),
         }
+    });
+}
+
+#[test]
+fn a_ping_is_answered_while_as_many_questions_wait_as_may() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let Link::Lines(link) = &connected.link else { panic!() };
+        let _questions = link.peer().take_all_places().unwrap();
+        server.say(&asking("p", "ping", &json!({}))).await;
+        assert_eq!(server.hear().await, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+        server.say(&asking("q", "roots/list", &json!({}))).await;
+        assert_eq!(server.hear().await["error"]["code"], -32603);
     });
 }
 
