@@ -190,9 +190,12 @@ pub enum WireError {
     /// It does not say that it is a message of JSON-RPC 2.0.
     #[error("not a JSON-RPC message: `jsonrpc` must be \"2.0\"")]
     Version {
-        /// That of the message, if it has one.
+        /// That of the request, if it is one: an error under the id of an answer would be taken for an answer itself.
         id: Option<Raw>,
     },
+    /// It is meant as an answer, and is not one. Nothing answers that.
+    #[error("{0}")]
+    Answer(String),
 }
 
 impl WireError {
@@ -201,7 +204,7 @@ impl WireError {
     pub fn to_rpc(&self) -> RpcError {
         let code = match self {
             Self::Json(_) => PARSE_ERROR,
-            Self::Shape(_) | Self::Version { .. } => INVALID_REQUEST,
+            Self::Shape(_) | Self::Version { .. } | Self::Answer(_) => INVALID_REQUEST,
         };
         RpcError::new(code, self.to_string())
     }
@@ -211,7 +214,7 @@ impl WireError {
     pub fn id(&self) -> Option<&Raw> {
         match self {
             Self::Version { id } => id.as_ref(),
-            Self::Json(_) | Self::Shape(_) => None,
+            Self::Json(_) | Self::Shape(_) | Self::Answer(_) => None,
         }
     }
 }
@@ -312,7 +315,15 @@ impl Message {
             serde_json::error::Category::Data => WireError::Shape(error.to_string()),
             _ => WireError::Json(error.to_string()),
         })?;
-        let raw = |part: &RawValue| Raw::part(&line, part);
+        let is_answer = parts.method.is_none() && (parts.result.is_some() || parts.error.is_some());
+        Self::of_parts(&line, parts, says_version).map_err(|error| match is_answer {
+            true => WireError::Answer(error.to_string()),
+            false => error,
+        })
+    }
+
+    fn of_parts(line: &Bytes, parts: Parts<'_>, says_version: bool) -> Result<Self, WireError> {
+        let raw = |part: &RawValue| Raw::part(line, part);
         let id = match parts.id.map(RawValue::get) {
             Some(text) if text.len() > LONGEST_ID => {
                 let reason = format!("`id` has {} bytes; at most {LONGEST_ID} are allowed", text.len());
@@ -325,7 +336,7 @@ impl Message {
             None => None,
         };
         if says_version && !parts.jsonrpc.is_some_and(|version| version.get() == "\"2.0\"") {
-            return Err(WireError::Version { id });
+            return Err(WireError::Version { id: id.filter(|_| parts.method.is_some()) });
         }
         match (parts.method, id, parts.result, parts.error) {
             (Some(method), Some(id), None, None) => {
@@ -594,6 +605,19 @@ mod tests {
             assert!(parse(&text).is_ok(), "{text}");
         }
         assert!(of_client(r#"{"method":"notifications/cancelled"}"#).is_err());
+        let nothing = of_client(r#"{"id":"a"}"#).unwrap_err();
+        assert!(matches!(nothing, WireError::Version { id: None }), "{nothing:?}");
+        let answers = [
+            r#"{"id":"a","result":{}}"#,
+            r#"{"id":"a","error":{"code":1,"message":""}}"#,
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":[],"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"a","error":7}"#,
+        ];
+        for text in answers {
+            let error = of_client(text).unwrap_err();
+            assert!(matches!(error, WireError::Answer(_)) && error.id().is_none(), "{text}: {error:?}");
+        }
     }
 
     #[test]

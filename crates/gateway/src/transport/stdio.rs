@@ -18,7 +18,7 @@ use crate::guard::sign::unique;
 #[cfg(unix)]
 use crate::protocol::framing::widen;
 use crate::protocol::framing::{Line, LineReader, write_lines};
-use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError};
+use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError, WireError};
 use crate::protocol::stateless::RequestMeta;
 use crate::server::gateway::Gateway;
 use crate::server::live::Live;
@@ -164,16 +164,23 @@ where
             }
         }
     };
-    // What was asked before the input ended is answered, and who listens is told that it ends.
+    // What was asked before the input ended is answered, and who listens is told that it ends. Nothing more is read:
+    // nobody answers what the client was asked.
+    session.end();
     drop(open);
     let ending = async {
         while serving.join_next().await.is_some() {}
         drop((session, out));
         let _ = writing.await;
     };
+    tokio::pin!(ending);
     if !is_told {
-        ending.await;
-    } else if tokio::time::timeout(GRACE, ending).await.is_err() {
+        tokio::select! {
+            () = &mut ending => return read,
+            () = &mut shutdown => {}
+        }
+    }
+    if tokio::time::timeout(GRACE, ending).await.is_err() {
         tracing::warn!(seconds = GRACE.as_secs_f64(), "requests that did not finish in time are dropped");
     }
     read
@@ -202,6 +209,8 @@ async fn receive(
         },
         Ok(Message::Notification { method, params }) => live.now().take(session, &method, params.as_ref()),
         Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
+        // To an answer there is none: the client would take it for that to a request of its own.
+        Err(error @ WireError::Answer(_)) => tracing::warn!(%error, "an answer of the client is not usable"),
         Err(error) => {
             let _ = out.send(message::response(error.id(), &Err(error.to_rpc()))).await;
         }
@@ -309,6 +318,110 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(5), serving).await;
         ended.expect("it ends").unwrap().unwrap();
         assert!(client.write_all(b"\n").await.is_err(), "nobody reads");
+    }
+
+    /// A gateway in front of one server: `ask` asks the client for its roots and is answered when that was, and `hang`
+    /// is not answered.
+    #[cfg(unix)]
+    async fn asking() -> Arc<Gateway> {
+        use crate::upstream::config::Confinement;
+        use crate::{Era, Mode, Target, UpstreamConfig};
+
+        let script = r#"while read -r line; do
+            id=${line#*\"id\":}; id=${id%%,*}
+            case "$line" in
+                *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}';;
+                *'"ask"'*) call=$id; echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}';;
+                *'"id":"q"'*) echo '{"jsonrpc":"2.0","id":'$call',"result":{"content":[]}}';;
+            esac
+        done"#;
+        let target = Target::Stdio {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: Default::default(),
+            confinement: Confinement::default(),
+        };
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let mut config = GatewayConfig { startup, mode: Mode::Passthrough, ..GatewayConfig::default() };
+        let up = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+        config.upstreams.insert("up".to_owned(), up);
+        Gateway::start(config).await.unwrap()
+    }
+
+    /// What a client says that can tell its roots and calls a tool.
+    #[cfg(unix)]
+    fn calling(tool: &str) -> String {
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"roots": {}},
+            "clientInfo": {"name": "c", "version": "1"},
+        });
+        let call = json!({"name": tool, "arguments": {}});
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call});
+        format!("{hello}\n{call}\n")
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_the_client_is_asked_ends_with_its_input() {
+        let gateway = asking().await;
+        let (client, server) = tokio::io::duplex(4096);
+        let (input, output) = tokio::io::split(server);
+        let serving = tokio::spawn(serve(Arc::clone(&gateway), input, output));
+        let (said, mut say) = tokio::io::split(client);
+        say.write_all(calling("ask").as_bytes()).await.unwrap();
+        let mut said = LineReader::new(said, 4096);
+        let mut next = async || match said.next().await.unwrap() {
+            Some(Line::Text(line)) => serde_json::from_slice::<Value>(&line).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(next().await["id"], 1);
+        assert_eq!(next().await["method"], "roots/list");
+        say.shutdown().await.unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(20), serving).await;
+        ended.expect("it ends").unwrap().unwrap();
+        let answer = next().await;
+        assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!(2), &json!([])), "{answer}");
+        gateway.close().await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn who_is_told_to_end_after_its_input_has_ended_ends() {
+        let gateway = asking().await;
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let shutdown = async {
+            let _ = told.await;
+        };
+        let live = Live::from(Arc::clone(&gateway));
+        let serving = tokio::spawn(serve_until(live, tokio::io::split(server), shutdown));
+        client.write_all(calling("hang").as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = [0; 36];
+        client.read_exact(&mut answer).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!serving.is_finished(), "what was asked before is waited for");
+        tell.send(()).unwrap();
+        let ended = tokio::time::timeout(GRACE * 5, serving).await;
+        ended.expect("it ends").unwrap().unwrap();
+        gateway.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_none_is_not_answered() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (input, output) = tokio::io::split(server);
+        let lines = b"{\"id\":1,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
+        client.write_all(lines).await.unwrap();
+        client.shutdown().await.unwrap();
+        serve(gateway, input, output).await.unwrap();
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
     }
 
     #[cfg(unix)]
