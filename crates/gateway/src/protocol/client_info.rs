@@ -55,9 +55,9 @@ impl Capabilities {
     /// Whether the person behind the client can be asked in this mode of elicitation, e.g. `form`.
     fn elicits(&self, mode: &str) -> bool {
         let Some(elicitation) = self.get("elicitation") else { return false };
-        // An empty object means forms: there was nothing else when the capability was introduced.
+        // Where no mode is named, forms are meant: there was nothing else when the capability was introduced.
         let modes = elicitation.read::<Members<'_>>();
-        modes.is_ok_and(|modes| modes.get(mode).is_some() || (modes.0.is_empty() && mode == "form"))
+        modes.is_ok_and(|modes| modes.get(mode).is_some() || (mode == "form" && modes.get("url").is_none()))
     }
 }
 
@@ -129,7 +129,14 @@ mod tests {
             assert!(serde_json::from_str::<Capabilities>(other).is_err(), "{other}");
         }
         let forms = |elicitation: Value| Capabilities::from_iter([("elicitation".to_owned(), elicitation)]);
-        let cases = [(json!({}), true), (json!({"form": {}}), true), (json!({"url": {}}), false), (json!([]), false)];
+        let cases = [
+            (json!({}), true),
+            (json!({"applyDefaults": true}), true),
+            (json!({"form": {}}), true),
+            (json!({"form": {}, "url": {}}), true),
+            (json!({"url": {}}), false),
+            (json!([]), false),
+        ];
         for (elicitation, expected) in cases {
             assert_eq!(forms(elicitation.clone()).elicits("form"), expected, "{elicitation}");
         }

@@ -62,6 +62,27 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// A client that was noted for a resource, which the upstream has not said yet that it watches. It is forgotten when
+/// this is dropped, as it is too when the request is taken back.
+struct Noted<'s> {
+    subscriptions: &'s Subscriptions,
+    uri: &'s str,
+    session: &'s Arc<Session>,
+}
+
+impl Noted<'_> {
+    /// The upstream watches it.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.subscriptions.remove(self.uri, self.session);
+    }
+}
+
 #[derive(Deserialize)]
 struct Subject {
     uri: String,
@@ -100,13 +121,11 @@ impl Subscriptions {
         }
         let _turn = self.turn(&uri).await;
         // Before it is passed on: whoever ends another subscription meanwhile is not the last.
-        let is_new = self.add(&uri, session);
+        let noted = self.add(&uri, session).then(|| Noted { subscriptions: self, uri: &uri, session });
         // Subscribing again does no harm, and the upstream may have been started anew.
-        let answer = pass().await;
-        if answer.is_err() && is_new {
-            self.remove(&uri, session);
-        }
-        answer
+        let answer = pass().await?;
+        noted.into_iter().for_each(Noted::keep);
+        Ok(answer)
     }
 
     /// Has the upstream told by `pass` that nobody watches a resource, where that is so when its turn comes.
@@ -269,6 +288,12 @@ mod tests {
         assert_eq!(subscriptions.all(), ["a"]);
         let refused = subscriptions.pass(&second, on, Some(&params), || async { Err(RpcError::new(-1, "no")) }).await;
         assert!(refused.is_err());
+        // It is taken back before the upstream has answered.
+        tokio::select! {
+            biased;
+            answer = subscriptions.pass(&second, on, Some(&params), || say("on", 1)) => panic!("{answer:?}"),
+            () = std::future::ready(()) => {}
+        }
         drop(first);
         assert_eq!((subscriptions.all().len(), subscriptions.forsaken()), (0, vec!["a".to_owned()]));
         assert!(subscriptions.forsaken().is_empty());
