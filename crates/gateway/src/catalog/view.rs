@@ -328,7 +328,7 @@ impl CatalogView {
 /// The items that these lists define, and the definitions that cannot be used; the keys are the names of the servers.
 pub(crate) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
     let mut left_out = Vec::new();
-    let mut read: Vec<(&String, [Cow<'_, [Box<RawValue>]>; 3])> = Vec::new();
+    let mut read = Vec::with_capacity(listings.len());
     for (server, listing) in listings {
         let lists = [("tools", &listing.tools), ("resources", &listing.resources), ("prompts", &listing.prompts)];
         read.push((server, lists.map(|(form, list)| bounded(&format!("{server}: {form}"), list, &mut left_out))));

@@ -335,7 +335,7 @@ impl Message {
             Some(_) => return Err(WireError::Shape("`id` must be a string or a number".to_owned())),
             None => None,
         };
-        if says_version && !parts.jsonrpc.is_some_and(|version| version.get() == "\"2.0\"") {
+        if says_version && parts.jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
             return Err(WireError::Version { id: id.filter(|_| parts.method.is_some()) });
         }
         match (parts.method, id, parts.result, parts.error) {

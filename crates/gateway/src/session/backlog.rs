@@ -79,7 +79,7 @@ mod tests {
         let kept = [one.admit(long.clone()), same.admit(long.clone()), one.admit(long.clone())];
         assert_eq!(kept.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
         assert_eq!(kept[0].as_ref().unwrap(), &long);
-        assert!(other.admit(long.clone()).is_some() && Backlog::of("").admit(long.clone()).is_some());
+        assert!(other.admit(long.clone()).is_some() && Backlog::of("").admit(long).is_some());
         drop(kept);
         let vast = Bytes::from(vec![b'x'; MOST * 2]);
         let alone = one.admit(vast.clone());

@@ -464,12 +464,13 @@ impl Question {
         if let Some(post) = post {
             post.expect(&session.id, *number, ASKING).await;
         }
-        let pending = lock(&session.asked).as_mut().and_then(|asked| Some(asked.get_mut(number)?.is_put = true));
-        pending.ok_or_else(gone)?;
+        match lock(&session.asked).as_mut().and_then(|asked| asked.get_mut(number)) {
+            Some(pending) => pending.is_put = true,
+            None => return Err(gone()),
+        }
         let asked = async {
-            match caller.out.send(message::request(&Raw::of(number), method, params)).await {
-                Ok(()) => tokio::time::sleep(ASKING).await,
-                Err(_) => {}
+            if caller.out.send(message::request(&Raw::of(number), method, params)).await.is_ok() {
+                tokio::time::sleep(ASKING).await;
             }
             Err(gone())
         };

@@ -45,12 +45,11 @@ fn split(text: &str) -> Vec<Part<'_>> {
     let Some(path) = lines(first).next().and_then(header) else { return parts };
     let colon = !first.starts_with('=');
     let mut path = path;
-    let mut number = text.get(..text.len() - first.len()).unwrap_or_default().matches('\n').count();
-    let mut begun = number;
+    let mut begun = text.get(..text.len() - first.len()).unwrap_or_default().matches('\n').count();
     let mut at = text.len() - first.len();
     let mut start = at;
     let mut separated = true;
-    for line in first.split_inclusive('\n') {
+    for (number, line) in (begun..).zip(first.split_inclusive('\n')) {
         let end = at + line.len();
         let plain = line.trim_end();
         if plain == "---" {
@@ -68,7 +67,6 @@ fn split(text: &str) -> Vec<Part<'_>> {
             separated = false;
         }
         at = end;
-        number += 1;
     }
     parts.push(Part { path, text: text.get(start..).unwrap_or_default(), line: begun });
     for part in &mut parts {
