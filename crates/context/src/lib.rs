@@ -21,6 +21,7 @@ mod stats;
 pub mod store;
 pub mod summary;
 pub mod view;
+mod xml;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, one_line, unescape};
 pub use config::{

@@ -17,14 +17,19 @@
 //! - **short items** (fewer than [`MIN_TERMS`] terms): the results `ok` of two calls are equal as sets and say two
 //!   things.
 //!
-//! Items are compared within their kind: that a document says what the assistant said is evidence, not repetition. Of a
-//! repeated result the call stays, and the record of the drop names the result that says the same. The better score
-//! stays, which within a kind is mostly the later one.
+//! Items are compared within their kind: that a document says what the assistant said is evidence, not repetition. And
+//! they are compared only where the words that similarity passes over are the same, in the same order:
+//! - **a policy** and **a result** must agree in all words, a result also in those of its call: one word turns a rule
+//!   into its opposite, and one figure is what a second call was made for;
+//! - **anything else** must agree in its numbers, names, paths and negations.
+//!
+//! Of a repeated result the call stays, and the record of the drop names the result that says the same. The better
+//! score stays, which within a kind is mostly the later one.
 
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Ledger;
 use super::score::Scored;
@@ -37,6 +42,10 @@ const MIN_TERMS: usize = 8;
 
 /// The number of kept items that can be looked through in the time in which one part is made and looked up.
 const ENTRIES_PER_LOOKUP: usize = 4;
+
+/// Words that turn a sentence into its opposite, beside those with an apostrophe.
+const NEGATIONS: [&str; 12] =
+    ["not", "no", "never", "without", "cannot", "none", "nicht", "kein", "nie", "ne", "pas", "sans"];
 
 /// 2^64 divided by the golden ratio, odd: the multiplier of Fibonacci hashing (Knuth, volume 3, 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -59,8 +68,21 @@ pub(super) fn remove<'t>(
             && !needed[scored.position]
             && scored.terms.len() >= MIN_TERMS
     };
-    let sets: Vec<Option<(ItemKind, &TermSet)>> =
-        ranked.iter().map(|scored| comparable(scored).then_some((scored.item.kind, &scored.terms))).collect();
+    let call_of = |scored: &Scored| {
+        let call = transcript.parent(scored.position).and_then(|parent| transcript.items().get(parent));
+        call.map(|call| call.text.as_str()).unwrap_or_default()
+    };
+    let group = |scored: &Scored| {
+        let (kind, text) = (scored.item.kind, scored.item.text.as_str());
+        let fixed = match kind {
+            ItemKind::Policy => fingerprint(words(text)),
+            ItemKind::ToolResult => fingerprint(words(call_of(scored)).chain(["\n"]).chain(words(text))),
+            _ => fingerprint(words(text).filter(|word| is_telling(word))),
+        };
+        (kind, fixed)
+    };
+    let sets: Vec<Option<((ItemKind, u64), &TermSet)>> =
+        ranked.iter().map(|scored| comparable(scored).then(|| (group(scored), &scored.terms))).collect();
     let duplicates = duplicates(&sets, threshold);
     let originals: Vec<Option<_>> = duplicates.iter().map(|of| of.map(|place| ranked[place].item.id.clone())).collect();
     let mut kept = Vec::with_capacity(ranked.len());
@@ -71,6 +93,24 @@ pub(super) fn remove<'t>(
         }
     }
     kept
+}
+
+/// The words of a text, without the punctuation around them. A sign or a currency is part of a number.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let edge = |c: char| c.is_ascii_punctuation() && !matches!(c, '+' | '-' | '<' | '>' | '=' | '$' | '%' | '#');
+    text.split_whitespace().map(move |word| word.trim_matches(edge)).filter(|word| !word.is_empty())
+}
+
+/// Whether a word says something that similar texts may say differently: a number, a name, a path, a negation, a sign.
+fn is_telling(word: &str) -> bool {
+    let is_plain = word.chars().all(|c| c.is_lowercase() || (c.is_alphabetic() && !c.is_uppercase()));
+    !is_plain || NEGATIONS.contains(&word)
+}
+
+fn fingerprint<'w>(words: impl Iterator<Item = &'w str>) -> u64 {
+    let mut hasher = FxHasher::default();
+    words.for_each(|word| word.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// For each set the first kept set before it in its group that is at least as similar as `threshold`, if any; a set

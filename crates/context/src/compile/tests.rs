@@ -389,6 +389,50 @@ fn near_duplicates_go_and_calls_turns_and_short_results_stay() {
     assert_eq!(dropped, ["r1 Duplicate { of: ItemId(\"r2\") }"]);
 }
 
+/// Pairs of texts that have almost all words in common, with a kind and whether one of them is enough.
+#[test]
+fn what_differs_in_what_it_says_is_no_duplicate() {
+    let pod = |ready: u8| {
+        format!(
+            "deployment checkout image shop/checkout:4.2 strategy RollingUpdate desired 3 updated 3 ready {ready} \
+             condition Available reason MinimumReplicas age 12d"
+        )
+    };
+    let sent = |order: &str| {
+        format!(
+            "{order} customer invoices for the German and Austrian subsidiaries through the public mail gateway of the \
+             company during the night, always with encryption"
+        )
+    };
+    let move_of = |from: &str, to: &str| {
+        format!("we move the parts of the order for the new customer with the usual carrier from {from} to {to} today")
+    };
+    let plain = |word: &str| format!("the {word} of the service looks good and all checks of the pipeline passed again now");
+    for (kind, one, other, is_enough) in [
+        (ItemKind::ToolResult, pod(0), pod(3), false),
+        (ItemKind::ToolResult, pod(3), pod(3), true),
+        (ItemKind::Policy, sent("Never send"), sent("Send"), false),
+        (ItemKind::Policy, sent("Send"), sent("Send").replace(' ', "  "), true),
+        (ItemKind::AgentMsg, move_of("Hamburg", "Bremen"), move_of("Bremen", "Hamburg"), false),
+        (ItemKind::AgentMsg, move_of("900", "5"), move_of("300", "5"), false),
+        (ItemKind::AgentMsg, move_of("a", "b") + " -5", move_of("a", "b") + " 5", false),
+        (ItemKind::AgentMsg, plain("state") + " not", plain("state"), false),
+        (ItemKind::AgentMsg, plain("state"), plain("state") + " indeed", true),
+    ] {
+        let is_result = kind == ItemKind::ToolResult;
+        let mut items = vec![item("u", ItemKind::UserTurn, "look")];
+        for (at, text) in [one.as_str(), other.as_str()].into_iter().enumerate() {
+            let parent = if is_result { format!("c{at}") } else { "u".to_owned() };
+            if is_result {
+                items.push(item(&parent, ItemKind::ToolCall, "status()").under("u"));
+            }
+            items.push(item(&format!("x{at}"), kind, text).under(parent));
+        }
+        let dropped = drops(&built(items, 4000));
+        assert_eq!(dropped.iter().filter(|drop| drop.contains("duplicate")).count(), usize::from(is_enough), "{dropped:?} {one}");
+    }
+}
+
 #[test]
 fn scores_are_the_weighted_sum_and_ties_break_by_id() {
     let tags = ["disk".to_owned(), "full".to_owned()];

@@ -8,6 +8,7 @@ use super::{Pieces, RowSpans, Summarizer, ends, grid, lines, lossless, rank, sho
 use crate::brief::{Piece, pack};
 use crate::clean::without_sequences;
 use crate::literal::{Dialect, Document, LiteralError};
+use crate::xml;
 use contextweaver_core::text::Estimator;
 
 /// The number of bytes that may come before a literal, e.g. `Error calling tool 'x': `.
@@ -40,6 +41,10 @@ impl Summarizer for StructureSummarizer {
         if content.len() <= room(cap) && estimator.count(content) <= cap {
             return content.to_owned();
         }
+        let tree = xml::as_json(content);
+        if let Some(found) = tree.as_deref().and_then(|json| Found::of_xml(json, content)) {
+            return packed(&found, cap, estimator);
+        }
         told(content, cap, estimator)
     }
 
@@ -47,7 +52,8 @@ impl Summarizer for StructureSummarizer {
         if !document.root().is_container() {
             return self.summarize(document.source(), media_type, cap, estimator);
         }
-        packed(&Found { lead: "", document: Cow::Borrowed(document), note: None }, cap, estimator)
+        let written = document.source();
+        packed(&Found { lead: "", document: Cow::Borrowed(document), written, note: None }, cap, estimator)
     }
 }
 
@@ -69,14 +75,13 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
             return text;
         }
     }
-    let source = found.document.source();
     let (pieces, share) = match bulk {
-        Bulk::Told => return ends::around(&pieces, &[source.trim()], 100, cap, estimator),
+        Bulk::Told => return ends::around(&pieces, &[found.written.trim()], 100, cap, estimator),
         Bulk::Named => (pieces.into_iter().filter(|piece| !shows_end(piece)).collect(), NAMED),
         Bulk::Tree => (pieces, TREE),
     };
     // Its indentation would take tokens from what it holds.
-    let source = source.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let source = found.written.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let told = ends::around(&pieces, &[source.trim()], share, cap, estimator);
     let Some(failure) = failure.filter(|failure| !told.contains(&failure.quoted)) else { return told };
     let room = estimator.count(&pack(std::slice::from_ref(&failure.piece), cap, estimator)) + 1;
@@ -105,12 +110,22 @@ fn shows_end(piece: &Piece) -> bool {
 struct Found<'a> {
     lead: &'a str,
     document: Cow<'a, Document<'a>>,
+    /// The literal as it is written.
+    written: &'a str,
     note: Option<String>,
 }
 
 impl<'a> Found<'a> {
     fn of(lead: &'a str, document: Document<'a>, note: Option<String>) -> Self {
-        Self { lead, document: Cow::Owned(document), note }
+        let written = document.source();
+        Self { lead, document: Cow::Owned(document), written, note }
+    }
+
+    /// The document `written` in XML, which stands for `json`.
+    fn of_xml(json: &'a str, written: &'a str) -> Option<Self> {
+        let document = Document::parse(json, Dialect::Json).ok()?;
+        let note = format!("XML, {}, read as JSON:", shown::count(written.lines().count(), "line"));
+        Some(Self { written, ..Self::of("", document, Some(note)) })
     }
 }
 
@@ -206,7 +221,9 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Told {
 
 fn about(text: &str, depth: usize) -> Pieces {
     let text = &*without_sequences(text);
-    literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth).pieces)
+    let tree = xml::as_json(text);
+    let found = literal(text).or_else(|| Found::of_xml(tree.as_deref()?, text));
+    found.map_or_else(|| about_text(text), |found| about_literal(&found, depth).pieces)
 }
 
 fn about_text(text: &str) -> Pieces {

@@ -676,3 +676,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_records_of_an_xml_document_are_rows() {
+    let cases: String = (0..120)
+        .map(|n| {
+            let end = match n {
+                33 => concat!(
+                    "><failure message=\"expected 200 but got 503\" type=\"AssertionError\">at test_refund.py, line 88\n",
+                    "assert response.status_code &lt; 300</failure></testcase>"
+                ),
+                _ => "/>",
+            };
+            let of = ["pay", "refund", "cart"][n % 3];
+            format!("  <testcase classname=\"orders.test_{of}\" name=\"case_{n}\" time=\"0.0{}\"{end}\n", n % 9 + 1)
+        })
+        .collect();
+    let text = format!(
+        "<?xml version=\"1.0\"?>\n<testsuite name=\"pytest\" failures=\"1\" tests=\"120\">\n{cases}</testsuite>\n"
+    );
+    insta::assert_snapshot!(shown(&text, 220), @r#"
+    XML, 124 lines, read as JSON:
+    object, 1 key: testsuite
+    testsuite: 4 keys: name, failures, tests, testcase
+    testsuite.testcase: 120 rows, 4 columns: classname, name, time, failure
+    testsuite.testcase: first row: classname=orders.test_pay name=case_0 time=0.01
+    testsuite.testcase: row 33 (case_33): message="expected 200 but got 503" type=AssertionError #text="at test_refund.py, line 88\nassert response.status_code < 300" classname=orders.test_pay … +1
+    testsuite.testcase: last row: orders.test_cart | case_119 | 0.03 | –
+    testsuite.testcase: classname: distinct 3
+    testsuite.testcase: name: distinct 120
+    testsuite.testcase: time: 0.01..0.09 sum 5.91
+    testsuite.testcase: failure: 1 object of 3 keys missing 119
+    "#);
+    assert_eq!(shown("<list><item>1</item></list>", 60), "<list><item>1</item></list>");
+}

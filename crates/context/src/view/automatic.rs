@@ -2,10 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::units::{document, rows_of};
+use super::units::{document, rows_below, rows_of};
 use crate::event::{ArtifactRef, Selector, ViewSpec};
-use crate::literal::{Document, Kind};
+use crate::literal::{Dialect, Document, Kind, Value};
 use crate::split::line_count;
+use crate::xml;
 
 /// The number of keys that get a view of their own at most.
 const MOST_KEYS: usize = 10;
@@ -29,15 +30,16 @@ pub fn automatic(reference: &ArtifactRef, content: &[u8]) -> Vec<ViewSpec> {
 pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Option<&Document<'_>>) -> Vec<ViewSpec> {
     let mut offers: Vec<(String, Selector)> = Vec::new();
     let mut offer = |label: String, selector: Selector| offers.push((label, selector));
+    let xml = if document.is_none() { rows_of_xml(text) } else { None };
+    let rows = xml.or_else(|| document.and_then(|document| rows_of(document.root())).map(Value::len));
+    if let Some(total) = rows.filter(|total| *total > 1) {
+        offer(format!("first rows of {total}"), Selector::Rows { start: 0, end: Some(ROWS) });
+        offer(format!("last rows of {total}"), Selector::Rows { start: -ROWS, end: None });
+        offer(format!("{ROWS} rows spread over {total}"), Selector::Sample { count: ROWS as usize });
+    }
     match document {
         Some(document) => {
             let root = document.root();
-            if let Some(rows) = rows_of(root).filter(|rows| rows.len() > 1) {
-                let total = rows.len();
-                offer(format!("first rows of {total}"), Selector::Rows { start: 0, end: Some(ROWS) });
-                offer(format!("last rows of {total}"), Selector::Rows { start: -ROWS, end: None });
-                offer(format!("{ROWS} rows spread over {total}"), Selector::Sample { count: ROWS as usize });
-            }
             if root.kind() == Kind::Object {
                 for (key, _) in root.members().take(MOST_KEYS) {
                     let key = key.plain().into_owned();
@@ -63,6 +65,13 @@ pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Optio
         selector,
     };
     offers.into_iter().enumerate().map(spec).collect()
+}
+
+/// The number of rows of an XML document.
+fn rows_of_xml(text: &str) -> Option<usize> {
+    let json = xml::as_json(text)?;
+    let document = Document::parse(&json, Dialect::Json).ok()?;
+    rows_below(document.root()).map(Value::len)
 }
 
 /// The MCP definition of the tool by which a model looks into artifacts: `handle`, `selector`, and the `cursor` of the

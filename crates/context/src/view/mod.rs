@@ -10,6 +10,8 @@
 //!   path leads to is shown without quotes and escapes.
 //! - Rows are the items of the outermost array, or otherwise of the longest array within three levels of objects; the
 //!   records of CSV, with the header line above them; the values of JSON lines; otherwise lines.
+//! - XML is read as the JSON that it stands for, and its rows are looked for below its root; lines and matches are those
+//!   of the XML.
 //! - Lines end at a line feed; a carriage return before it is not part of the line. Other separators of Unicode are
 //!   ordinary characters.
 //!

@@ -21,6 +21,7 @@ const TABLE: &str = "{\"note\": \"x\\ny\", \"rows\": [\n {\"id\": 1, \"name\": \
 const PYTHON: &str = "[{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \"b'o\", 'ok': None}]";
 const ONE_LINE: &str = "0: [{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \"b'o\", 'ok': None}]";
 const CSV: &str = "id,name\n1,\"an\nn\"\n2,bo\n3,cy\n";
+const FEED: &str = "<feed lang=\"en\">\n<entry id=\"1\"><title>a</title></entry>\n<entry id=\"2\"><title>b &amp; c</title></entry></feed>";
 const LOG: &str = "start\nWARN slow\nok\nERROR disk full\nok\nok\ndone\n";
 
 #[test]
@@ -45,6 +46,11 @@ fn every_selector_shows_its_part() {
         (CSV, "rows:1..2", "id,name\n2,bo"),
         (CSV, "rows:0..1", "id,name\n1,\"an\nn\""),
         ("{\"a\": 1}\n{\"a\": 2}\n", "rows:1..", "{\"a\": 2}"),
+        (FEED, "rows:1..2", "{\"id\":2,\"title\":\"b & c\"}"),
+        (FEED, "json_path:$.feed.entry[?(@.id==2)].title", "b & c"),
+        (FEED, "json_keys:feed", "feed: {\"lang\":\"en\",\"entry\":[{\"id\":1,\"title\":\"a\"},{\"id\":2,\"title\":\"b & c\"}]}"),
+        (FEED, "lines:1..2", "<entry id=\"1\"><title>a</title></entry>"),
+        (FEED, "grep:b &amp;", "2: <entry id=\"2\"><title>b &amp; c</title></entry></feed>"),
         ("failed: {\"code\": 7}", "json_path:code", "7"),
     ] {
         assert_eq!(first(content, selector), expected, "{selector}");

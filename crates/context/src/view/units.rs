@@ -8,6 +8,7 @@ use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
 use crate::split::{line_count, lines};
 use crate::summary::{Delimited, Format, RowSpans, rows_in, spans_of};
+use crate::xml;
 
 /// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
 const MOST_MINIFIED: usize = 64 * 1024;
@@ -140,13 +141,14 @@ pub(super) fn written(value: Value<'_>) -> Cow<'_, str> {
     value.minified(MOST_MINIFIED).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Calls `then` with the value of `text`, read as by [`document`].
+/// Calls `then` with the value of `text`, read as by [`document`], or as XML.
 fn with_document<T>(
     text: &str,
     selector: &Selector,
     then: impl FnOnce(Value<'_>) -> Result<T, ViewError>,
 ) -> Result<T, ViewError> {
-    match document(text) {
+    let tree = xml::as_json(text);
+    match document(tree.as_deref().unwrap_or(text)) {
         Ok(document) => then(document.root()),
         Err(error) => Err(ViewError::NotJson { selector: selector.clone(), fault: error.into() }),
     }
@@ -209,6 +211,12 @@ fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(&Rows<'_>) -> T)
     {
         return then(&Rows::Values(array));
     }
+    if let Some(json) = xml::as_json(text)
+        && let Ok(document) = Document::parse(&json, Dialect::Json)
+        && let Some(array) = rows_below(document.root())
+    {
+        return then(&Rows::Values(array));
+    }
     then(&records(text, media_type).unwrap_or(Rows::Lines(text)))
 }
 
@@ -228,6 +236,11 @@ pub(super) fn rows_of(root: Value<'_>) -> Option<Value<'_>> {
         level = below;
     }
     best
+}
+
+/// The rows below the root of an XML document, which is around everything.
+pub(super) fn rows_below(document: Value<'_>) -> Option<Value<'_>> {
+    document.items().next().and_then(rows_of)
 }
 
 /// The rows of a text that is a table by its look or by its media type.
