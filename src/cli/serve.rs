@@ -74,6 +74,10 @@ impl Api for Interface {
         Engines::at(path).map(|operation| operation.path)
     }
 
+    fn is_long(&self, path: &'static str) -> bool {
+        Engines::at(path).is_some_and(|operation| operation.is_long)
+    }
+
     fn answer(&self, path: &'static str, body: &[u8]) -> Answer {
         let Some(operation) = Engines::at(path) else {
             return Answer { status: 404, body: self.refusal("nothing is here") };

@@ -1,8 +1,8 @@
 //! The engines as requests and answers of JSON: a path and a document in, a document out.
 //!
 //! For programs in other languages, behind any transport: `contextweaver serve` puts it behind HTTP. Nothing is kept between
-//! two requests but the index of the catalogs that came last, so any process answers any request. An answer is the document
-//! that the command of the same name prints with `--format json`. The crate knows neither sockets nor threads, and bounds
+//! two requests but the index of the catalogs that came last, so any process answers any request. An answer is a document
+//! such as the commands print with `--format json`. The crate knows neither sockets nor threads, and bounds
 //! neither the size of a request nor the time for it: a transport does.
 
 mod engines;

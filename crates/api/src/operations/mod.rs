@@ -22,18 +22,20 @@ use super::problem::Problem;
 pub struct Operation {
     /// The path, which begins with the version of the interface.
     pub path: &'static str,
+    /// Whether the answer may take many seconds.
+    pub is_long: bool,
     pub(crate) answer: fn(&Engines, &[u8]) -> Result<Value, Problem>,
 }
 
 /// All of them, by path.
 pub const OPERATIONS: [Operation; 7] = [
-    Operation { path: "/v1/compact", answer: compact::answer },
-    Operation { path: "/v1/compile", answer: compile::answer },
-    Operation { path: "/v1/count", answer: count::answer },
-    Operation { path: "/v1/evaluate", answer: evaluate::answer },
-    Operation { path: "/v1/handoff", answer: handoff::answer },
-    Operation { path: "/v1/route", answer: route::answer },
-    Operation { path: "/v1/view", answer: view::answer },
+    Operation { path: "/v1/compact", is_long: false, answer: compact::answer },
+    Operation { path: "/v1/compile", is_long: false, answer: compile::answer },
+    Operation { path: "/v1/count", is_long: false, answer: count::answer },
+    Operation { path: "/v1/evaluate", is_long: true, answer: evaluate::answer },
+    Operation { path: "/v1/handoff", is_long: false, answer: handoff::answer },
+    Operation { path: "/v1/route", is_long: false, answer: route::answer },
+    Operation { path: "/v1/view", is_long: false, answer: view::answer },
 ];
 
 /// The request in a body.

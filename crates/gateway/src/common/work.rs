@@ -35,7 +35,8 @@ pub(crate) const LONG_MESSAGE: usize = 1024 * 1024;
 /// Pieces of work that run at a time: one processor stays free for messages, where there are more than two.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
 
-fn places() -> usize {
+/// How many there are, at least two.
+pub(crate) fn places() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
 }
 

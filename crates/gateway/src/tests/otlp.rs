@@ -296,6 +296,10 @@ impl Api for TwoPaths {
         ["/v1/well", "/v1/ill"].into_iter().find(|known| *known == path)
     }
 
+    fn is_long(&self, _: &'static str) -> bool {
+        false
+    }
+
     fn answer(&self, path: &'static str, _: &[u8]) -> Answer {
         Answer { status: if path == "/v1/well" { 200 } else { 500 }, body: "{}".to_owned() }
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
@@ -219,10 +219,14 @@ pub(super) fn check_accept(headers: &HeaderMap, types: &[&str]) -> Result<(), Re
 /// Checks that what comes in is JSON.
 pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
     let written = headers.get(CONTENT_TYPE).and_then(|written| written.to_str().ok()).unwrap_or_default();
-    match written.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON) {
-        true => Ok(()),
-        false => Err(Refused::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("`Content-Type` must be {JSON}"))),
+    let unsupported = |reason| Err(Refused::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
+    if !written.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON) {
+        return unsupported(format!("`Content-Type` must be {JSON}"));
     }
+    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return unsupported("a body with a `Content-Encoding` is not read; send it as it is".to_owned());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -309,6 +313,10 @@ mod tests {
         }
         for (written, expected) in [("application/json; charset=utf-8", true), ("text/json", false), ("", false)] {
             assert_eq!(check_content_type(&headers(&[(CONTENT_TYPE, written)])).is_ok(), expected, "{written}");
+        }
+        for (coding, expected) in [("identity", true), ("gzip", false)] {
+            let lines = [(CONTENT_TYPE, JSON), (CONTENT_ENCODING, coding)];
+            assert_eq!(check_content_type(&headers(&lines)).is_ok(), expected, "{coding}");
         }
     }
 }

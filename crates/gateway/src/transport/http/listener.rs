@@ -2,7 +2,7 @@
 //! is an [`Endpoint`]'s business.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +55,10 @@ pub(super) trait Endpoint: Send + Sync + 'static {
     /// Is called when nothing more is accepted, to end what would never end by itself.
     fn close(&self) {}
 }
+
+/// The host that a request comes from, as [`neighbour`] tells hosts apart; every request has it among its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Neighbour(pub(super) IpAddr);
 
 /// Connections at a time, at most; more wait to be accepted.
 const MOST_CONNECTIONS: usize = 4_096;
@@ -228,14 +232,15 @@ impl Listener {
             // Not the whole door: what it admits must end with it.
             let config = Arc::clone(&door.now().config);
             neighbours.set_most(most_of_one(&config));
-            let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
+            let host = neighbour(address.ip());
+            let Some(neighbour) = neighbours.enter(host) else {
                 tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
                 // It fits into the buffer of a connection that is new.
                 let _ = stream.try_write(CROWDED);
                 continue;
             };
             let (watcher, stream) = (graceful.watcher(), Patient::new(stream, WRITE_TIMEOUT));
-            let served = (Arc::clone(&endpoint), door.clone());
+            let served = (Arc::clone(&endpoint), door.clone(), Neighbour(host));
             connections.spawn(async move {
                 match &config.tls {
                     None => converse(served, None, stream, watcher).await,
@@ -262,14 +267,15 @@ impl Listener {
 
 /// Serves the requests of a connection to its end.
 async fn converse<E: Endpoint>(
-    (endpoint, door): (Arc<E>, Doors),
+    (endpoint, door, from): (Arc<E>, Doors, Neighbour),
     certificate: Option<Arc<Certificate>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     watcher: Watcher,
 ) {
     let mut connection = http1::Builder::new();
     connection.timer(TokioTimer::new()).header_read_timeout(door.now().config.read_timeout);
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(from);
         let (endpoint, door, certificate) = (Arc::clone(&endpoint), door.now(), certificate.clone());
         async move { Ok::<_, Infallible>(respond(endpoint, &door.admission, certificate.as_deref(), request).await) }
     });
@@ -346,8 +352,13 @@ async fn admitted<E: Endpoint>(
     }
     match (head.uri.path(), &head.method) {
         // Whether the process serves at all: it answers.
-        ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
-        ("/livez", _) => Ok(not_allowed("GET")),
+        ("/livez", &Method::GET | &Method::HEAD) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
+        ("/livez", _) => {
+            let reason = "the method is not allowed here; use GET or HEAD";
+            let mut response = endpoint.refused(Refused::text(StatusCode::METHOD_NOT_ALLOWED, reason));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            Ok(response)
+        }
         _ => {
             let (client, lease) = match admission.authorize(&head.headers, certificate).await {
                 Ok(admitted) => {

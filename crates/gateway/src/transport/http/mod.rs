@@ -8,6 +8,7 @@ mod headers;
 mod jwt;
 mod keys;
 pub(crate) mod listener;
+mod load;
 mod oauth;
 mod patience;
 mod replicas;

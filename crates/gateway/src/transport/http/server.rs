@@ -70,12 +70,8 @@ struct Shared {
     live: Live,
     doors: Doors,
     sessions: Sessions,
-    /// The requests of each caller that are being served.
-    requests: Arc<Crowd<String>>,
-    /// The bytes of these requests.
-    bytes: Arc<Crowd<String>>,
-    /// The bytes of the requests of all callers.
-    all_bytes: Arc<Crowd<()>>,
+    /// What the requests that are being served take up.
+    load: Load,
     /// Changes when the server ends.
     closing: watch::Receiver<()>,
     /// Whether sessions in use are being told to the other replicas.
@@ -100,11 +96,10 @@ impl HttpServer {
         let doors = listener.doors().clone();
         let config = Arc::clone(&doors.now().config);
         let sessions = Sessions::new(limits(&config), Instant::now);
-        let requests = Crowd::new(config.max_requests_per_caller);
-        let (bytes, all_bytes) = (Crowd::new(config.bytes_of_one()), Crowd::new(config.max_bytes_in_flight));
+        let load = Load::new(&config);
         let (live, closing) = (gateway.into(), listener.closing());
         let is_touching = AtomicBool::new(false);
-        let shared = Shared { live, doors, sessions, requests, bytes, all_bytes, closing, is_touching };
+        let shared = Shared { live, doors, sessions, load, closing, is_touching };
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -155,9 +150,7 @@ impl HttpControl {
         let config = Arc::clone(&prepared.0.config);
         self.0.doors.put(prepared.0);
         self.0.sessions.limit(limits(&config));
-        self.0.requests.set_most(config.max_requests_per_caller);
-        self.0.bytes.set_most(config.bytes_of_one());
-        self.0.all_bytes.set_most(config.max_bytes_in_flight);
+        self.0.load.limit(&config);
     }
 }
 
@@ -217,15 +210,17 @@ async fn dispatch(
             }
         }
         // A client that is shown only a part of the upstreams is not their operator.
-        ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
-        ("/metrics", &Method::GET) => {
+        ("/healthz", &Method::GET | &Method::HEAD) => {
+            Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none())))
+        }
+        ("/metrics", &Method::GET | &Method::HEAD) => {
             if authorized?.profile.is_some() {
                 return Err(Refused::text(StatusCode::FORBIDDEN, "metrics are for tokens without a profile"));
             }
             let text = shared.live.now().metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
-        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
+        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET, HEAD")),
         _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("there is nothing here; the endpoint is {ENDPOINT}"))),
     }
 }
@@ -256,10 +251,9 @@ async fn post(
     check_accept(&head.headers, &[JSON, EVENTS])?;
     check_content_type(&head.headers)?;
     let config = Arc::clone(&shared.doors.now().config);
-    let mut place = take_place(shared, client, &body, config.body_limit)?;
+    let mut place = shared.load.take(&client.name, &body, config.body_limit)?;
     let text = read(body, &config).await?;
-    place.bytes.shrink(text.len());
-    place.all_bytes.shrink(text.len());
+    place.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let of_text = |error: WireError| Refused::rpc(StatusCode::BAD_REQUEST, error.id().cloned(), error.to_rpc());
     match parsed(client, text).await?.map_err(of_text)? {
@@ -302,42 +296,6 @@ async fn parsed(client: &Identity, text: Bytes) -> Result<Result<Message, WireEr
     let read = Box::pin(work_of(&tenant, in_turn(|| Message::parse_of_client(text))));
     read.await
         .map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
-}
-
-/// What a request takes up while it is served.
-struct Taken {
-    _request: Place<String>,
-    bytes: Place<String>,
-    all_bytes: Place<()>,
-}
-
-/// Takes the place of a request with this body, before it is read: a length that is not said may be the longest.
-fn take_place(shared: &Shared, client: &Identity, body: &Incoming, longest: usize) -> Result<Taken, Refused> {
-    let most = shared.requests.most();
-    let request = shared.requests.enter(client.name.clone()).ok_or_else(|| {
-        Refused::text(
-            StatusCode::TOO_MANY_REQUESTS,
-            format!(
-                "{most} of your requests are being served; wait for one \
-                                                              to finish"
-            ),
-        )
-    })?;
-    let said = body.size_hint().upper().and_then(|said| usize::try_from(said).ok());
-    let count = said.unwrap_or(longest).min(longest);
-    let bytes = shared.bytes.enter_with(client.name.clone(), count).ok_or_else(|| {
-        let most = shared.bytes.most();
-        let reason = format!(
-            "with this one, your requests that are being served have more than {most} bytes; wait for one to \
-                     finish"
-        );
-        Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
-    })?;
-    let all_bytes = shared.all_bytes.enter_with((), count).ok_or_else(|| {
-        let reason = "the requests that are being served already have as many bytes as they may; try again later";
-        Refused::text(StatusCode::SERVICE_UNAVAILABLE, reason)
-    })?;
-    Ok(Taken { _request: request, bytes, all_bytes })
 }
 
 /// A request, taken apart.
