@@ -26,7 +26,7 @@ use super::semantic::model::{self, Fusions, Model, ModelVector, rank};
 use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table, TextPieces};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
 use contextweaver_core::catalog::Catalog;
-use contextweaver_core::text::{Analyzer, for_each_word, is_stop_word};
+use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_stop_word};
 
 /// The number of a term in an [`Index`].
 pub type TermId = u32;
@@ -426,6 +426,7 @@ impl Index {
                 semantic.table.read(word, &mut pieces);
             }
         });
+        self.read_compounds(text, query, words, |_, _| ());
         ExactNames::of(&self.image).find(&sequence, text, &mut query.exact);
         if let Some(patch) = &self.patch {
             let mut second = Vec::new();
@@ -459,6 +460,30 @@ impl Index {
                 term.weight = self.reading.repeated(term.weight, count);
             }
         }
+    }
+
+    /// Adds what parts of a word make together, where the catalog knows it and none of the parts: it writes `linkedin`,
+    /// and `text` has `LinkedIn`. `each` is called as by [`Self::read`].
+    fn read_compounds(&self, text: &str, query: &mut Query, words: &mut Words, mut each: impl FnMut(&str, &Query)) {
+        if !is_fielded(self.reading.scorer) {
+            return;
+        }
+        for_each_compound(text, |compound, parts| {
+            let Some(term) = self.lookup(compound).filter(|term| *term != STOP && words.read < MAX_QUERY_TERMS) else {
+                return;
+            };
+            let (mut known, mut unknown) = (0, 0);
+            for_each_word(parts, |part| match self.lookup(part) {
+                Some(STOP) => {}
+                Some(_) => known += 1,
+                None => unknown += 1,
+            });
+            if known == 0 && unknown > 0 {
+                query.unknown = query.unknown.saturating_sub(unknown);
+                push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
+                each(compound, query);
+            }
+        });
     }
 
     /// Adds the terms of one normalised word, and the pair that it forms with the word before.
@@ -804,7 +829,8 @@ impl Index {
         // For each new term its position and its text in the query.
         let mut called: Vec<(usize, String)> = Vec::new();
         let mut before = String::new();
-        self.read(text, &mut query, &mut Words::default(), |word, query| {
+        let mut read = Words::default();
+        self.read(text, &mut query, &mut read, |word, query| {
             for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
                 let is_pair = self.is_pair(term.term);
                 called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
@@ -813,6 +839,9 @@ impl Index {
                 before.clear();
                 before.push_str(word);
             }
+        });
+        self.read_compounds(text, &mut query, &mut read, |word, query| {
+            called.extend((called.len()..query.terms.len()).map(|at| (at, word.to_owned())));
         });
         let mut words: Vec<(String, Vec<QueryTerm>)> = Vec::new();
         for (at, name) in called {
@@ -1022,6 +1051,38 @@ mod tests {
     fn ranked(index: &Index, query: &str) -> Vec<(u32, f64)> {
         let hits = index.search(query, Depth::Exactly(10), |_| true, &mut Scratch::default());
         hits.iter().map(|hit| (hit.item, (hit.score() * 1e4).round() / 1e4)).collect()
+    }
+
+    /// Names of two words with capitals, as descriptions, names of tools and people write them.
+    #[test]
+    fn names_are_found_whether_their_parts_are_apart_or_not() {
+        let catalog = catalog(&[
+            ("post_a", "Publish a post on LinkedIn."),
+            ("post_b", "Publish a post on WordPress."),
+            ("facebook_post", "Publish a post."),
+            ("assignIPv6Address", "Give an interface one."),
+            ("listS3Buckets", "Show storage."),
+            ("export_report", "As PDFs or sheets."),
+        ]);
+        let index = Index::build(&catalog, &RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        for (query, name) in [
+            ("linkedin", "post_a"),
+            ("a post on linkedin", "post_a"),
+            ("LinkedIn", "post_a"),
+            ("publish on wordpress", "post_b"),
+            ("FaceBook", "facebook_post"),
+            ("ipv6", "assignIPv6Address"),
+            ("s3", "listS3Buckets"),
+            ("pdf", "export_report"),
+        ] {
+            let hits = index.search(query, Depth::Exactly(1), |_| true, &mut Scratch::default());
+            assert_eq!(&*catalog.items()[hits[0].item as usize].name, name, "{query}");
+            assert_eq!(index.analyze(query).unknown, 0, "{query}");
+            let whole: u64 = index.explain(query, hits[0].item).iter().map(|(_, part)| part).sum();
+            assert_eq!(hits[0].score, whole, "{query}");
+        }
+        let plain = Index::build(&catalog, &flat(1.2, 0.75));
+        assert!(ranked(&plain, "linkedin").is_empty());
     }
 
     #[test]

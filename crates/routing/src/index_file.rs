@@ -23,7 +23,7 @@ use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::hex;
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 5;
+const SCHEMA: u32 = 6;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An index file cannot be used.
@@ -264,7 +264,7 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":5", "\"schema\":6").into_bytes();
+        let newer = String::from_utf8_lossy(&good).replace("\"schema\":6", "\"schema\":7").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -283,7 +283,7 @@ mod tests {
         stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
-        its format version is not 5; build it again with `contextweaver build`
+        its format version is not 6; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         ");

@@ -21,7 +21,7 @@ use super::postings::{BLOCK, Directory, MAX_IMPACT, packed};
 use super::semantic::{DocumentVectors, Table};
 use super::spelling::Spelling;
 use contextweaver_core::catalog::SelectableItem;
-use contextweaver_core::text::{Analyzer, for_each_word, is_stop_word};
+use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_stop_word};
 
 /// The searchable fields, in the order of [`super::FieldWeights`].
 pub(super) const FIELDS: usize = 5;
@@ -164,6 +164,8 @@ struct Reader {
     weights: [Field; FIELDS],
     /// Whether neighbouring words of names are indexed.
     with_pairs: bool,
+    /// Whether the parts of `LinkedIn` are indexed as one word too.
+    with_compounds: bool,
 }
 
 impl Reader {
@@ -172,6 +174,7 @@ impl Reader {
             analyzer: Analyzer::default(),
             weights: weights(config),
             with_pairs: is_fielded(config.scorer) && config.name.pairs > 0.0 && config.fields.name.weight > 0.0,
+            with_compounds: is_fielded(config.scorer),
         }
     }
 
@@ -243,10 +246,22 @@ impl OpenBlock<'_> {
         for_each_word(text, |word| {
             let term = self.term(word);
             if term != STOP {
+                let block = &mut self.block;
+                let item = block.lengths.len() - 1;
+                block.lengths[item][field] += 1;
                 self.count(term, field);
                 each(self, term);
             }
         });
+        // They are other forms of words that are counted already: no text is longer for them.
+        if self.reader.with_compounds {
+            for_each_compound(text, |compound, _| {
+                let term = self.term(compound);
+                if term != STOP {
+                    self.count(term, field);
+                }
+            });
+        }
     }
 
     fn term(&mut self, word: &str) -> u32 {
@@ -277,7 +292,6 @@ impl OpenBlock<'_> {
     fn count(&mut self, term: u32, field: usize) {
         let block = &mut self.block;
         let item = block.lengths.len() - 1;
-        block.lengths[item][field] += 1;
         let latest = self.latest[term as usize] as usize;
         match block.occurrences.get_mut(latest) {
             Some(occurrence) if usize::from(occurrence.item) == item => {

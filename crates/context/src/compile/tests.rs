@@ -407,7 +407,8 @@ fn what_differs_in_what_it_says_is_no_duplicate() {
     let move_of = |from: &str, to: &str| {
         format!("we move the parts of the order for the new customer with the usual carrier from {from} to {to} today")
     };
-    let plain = |word: &str| format!("the {word} of the service looks good and all checks of the pipeline passed again now");
+    let plain =
+        |word: &str| format!("the {word} of the service looks good and all checks of the pipeline passed again now");
     for (kind, one, other, is_enough) in [
         (ItemKind::ToolResult, pod(0), pod(3), false),
         (ItemKind::ToolResult, pod(3), pod(3), true),
@@ -429,7 +430,11 @@ fn what_differs_in_what_it_says_is_no_duplicate() {
             items.push(item(&format!("x{at}"), kind, text).under(parent));
         }
         let dropped = drops(&built(items, 4000));
-        assert_eq!(dropped.iter().filter(|drop| drop.contains("duplicate")).count(), usize::from(is_enough), "{dropped:?} {one}");
+        assert_eq!(
+            dropped.iter().filter(|drop| drop.contains("duplicate")).count(),
+            usize::from(is_enough),
+            "{dropped:?} {one}"
+        );
     }
 }
 

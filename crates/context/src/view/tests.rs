@@ -48,7 +48,11 @@ fn every_selector_shows_its_part() {
         ("{\"a\": 1}\n{\"a\": 2}\n", "rows:1..", "{\"a\": 2}"),
         (FEED, "rows:1..2", "{\"id\":2,\"title\":\"b & c\"}"),
         (FEED, "json_path:$.feed.entry[?(@.id==2)].title", "b & c"),
-        (FEED, "json_keys:feed", "feed: {\"lang\":\"en\",\"entry\":[{\"id\":1,\"title\":\"a\"},{\"id\":2,\"title\":\"b & c\"}]}"),
+        (
+            FEED,
+            "json_keys:feed",
+            "feed: {\"lang\":\"en\",\"entry\":[{\"id\":1,\"title\":\"a\"},{\"id\":2,\"title\":\"b & c\"}]}",
+        ),
         (FEED, "lines:1..2", "<entry id=\"1\"><title>a</title></entry>"),
         (FEED, "grep:b &amp;", "2: <entry id=\"2\"><title>b &amp; c</title></entry></feed>"),
         ("failed: {\"code\": 7}", "json_path:code", "7"),

@@ -26,4 +26,4 @@ pub use numbers::{counted, grouped};
 pub use price::Price;
 pub use similarity::{TermSet, Terms, jaccard};
 pub use stopwords::is_stop_word;
-pub use tokenize::{Analyzer, for_each_word};
+pub use tokenize::{Analyzer, for_each_compound, for_each_word};

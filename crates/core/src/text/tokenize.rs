@@ -84,6 +84,61 @@ fn ascii_run(run: &[u8], emit: &mut impl FnMut(&str)) {
     emit_ascii(&run[start..], emit);
 }
 
+/// The number of parts of a run that are put together at most, and the number of bytes of what they make.
+const MOST_PARTS: usize = 3;
+const MAX_COMPOUND: usize = 20;
+
+/// A name with a single letter or digit as one of its parts is a short one that ends in digits, as `S3` and `IPv6` are.
+const MAX_SHORT_NAME: usize = 6;
+
+/// Calls `emit` with what neighbouring parts of a run make together, as others write it, and with these parts as they
+/// stand in `text`: `linkedin` of `LinkedIn`, `s3` of `listS3Buckets`. Only runs of ASCII letters and digits that
+/// [`for_each_word`] splits have any.
+pub fn for_each_compound(text: &str, mut emit: impl FnMut(&str, &str)) {
+    let bytes = text.as_bytes();
+    let is_plain = |byte: &u8| !byte.is_ascii_uppercase() && !byte.is_ascii_digit();
+    let Some(first) = bytes.iter().position(|byte| !is_plain(byte)) else { return };
+    let before = bytes[..first].iter().rposition(|byte| !byte.is_ascii_alphanumeric());
+    let mut at = before.map_or(0, |before| before + 1);
+    let mut ends: Vec<usize> = Vec::new();
+    while at < bytes.len() {
+        let length = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let run = &bytes[at..at + length];
+        if length > 1 && !run.iter().all(is_plain) && is_apart(text, at, length) {
+            ends.clear();
+            let class = |at: usize| run.get(at).copied().map(Class::of_ascii);
+            let is_end = |at: &usize| match (class(at - 1), class(*at)) {
+                (Some(before), Some(here)) => boundary(before, here, class(at + 1), length > WHOLE_MIXED_RUN),
+                _ => true,
+            };
+            ends.extend(std::iter::once(0).chain((1..=length).filter(is_end)));
+            for (place, start) in ends.iter().enumerate() {
+                for end in ends.iter().skip(place + 2).take(MOST_PARTS - 1) {
+                    let parts = ends[place..].iter().take_while(|part| *part < end).zip(&ends[place + 1..]);
+                    let shortest = parts.map(|(start, end)| end - start).min().unwrap_or(0);
+                    let joined = &run[*start..*end];
+                    let is_short_name = joined.len() <= MAX_SHORT_NAME
+                        && joined
+                            .iter()
+                            .position(u8::is_ascii_digit)
+                            .is_some_and(|digits| digits > 0 && joined[digits..].iter().all(u8::is_ascii_digit));
+                    if joined.len() <= MAX_COMPOUND && (shortest > 1 || is_short_name) {
+                        emit_ascii(joined, &mut |word| emit(word, &text[at + start..at + end]));
+                    }
+                }
+            }
+        }
+        at += length.max(1);
+    }
+}
+
+/// Whether the run has no letter of another script beside it, which would be part of it.
+fn is_apart(text: &str, start: usize, length: usize) -> bool {
+    let before = text.get(..start).and_then(|front| front.chars().next_back());
+    let after = text.get(start + length..).and_then(|rest| rest.chars().next());
+    ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+}
+
 fn emit_ascii(word: &[u8], emit: &mut impl FnMut(&str)) {
     let mut buffer = [0u8; MAX_WORD_BYTES];
     let word = &word[..word.len().min(MAX_WORD_BYTES)];
@@ -284,6 +339,29 @@ mod tests {
         let mut words = Vec::new();
         for_each_word(text, |word| words.push(word.to_owned()));
         words.join(" ")
+    }
+
+    #[test]
+    fn parts_of_a_run_are_put_together_as_others_write_them() {
+        for (text, expected) in [
+            ("Publish a post on LinkedIn.", "linkedin"),
+            ("listS3Buckets", "lists3 s3"),
+            ("assignIPv6Address", "ipv6 pv6"),
+            ("exportPDFs", "exportpd exportpdfs pdfs"),
+            ("runMySQLQuery", "runmy runmysql mysql mysqlquery sqlquery"),
+            ("s3 k8s snake_case lower 2026-11-01 1234567", ""),
+            ("PDFs of IPv6 and S3", "pdfs ipv6"),
+            ("GetIt", "getit"),
+            ("IsADog", ""),
+            ("ÜberLinkedInÜ LinkedInÜber", ""),
+        ] {
+            let mut compounds = Vec::new();
+            for_each_compound(text, |compound, parts| {
+                assert!(parts.eq_ignore_ascii_case(compound) && text.contains(parts));
+                compounds.push(compound.to_owned());
+            });
+            assert_eq!(compounds.join(" "), expected, "{text}");
+        }
     }
 
     #[test]
