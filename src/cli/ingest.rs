@@ -11,7 +11,7 @@ use super::{Outcome, counted, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
-use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with};
+use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with, remember};
 
 /// Read a conversation in any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -56,15 +56,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         ingest_with(hooks.as_ref(), read(&args.events)?, &prefix(&args.events), &place, &config).context(place)?;
     let session = &ingested.session;
     let facts = args.facts.as_deref().map(|path| read_facts(&read(path)?).context(path.display().to_string()));
-    for fact in facts.transpose()?.into_iter().flatten() {
-        session.facts.put(fact)?;
-    }
     let more = args.episodes.as_deref().map(|path| read_episodes(&read(path)?).context(path.display().to_string()));
-    for episode in more.transpose()?.into_iter().flatten() {
-        session.episodes.put(episode)?;
-    }
+    let (facts, more) = (facts.transpose()?.unwrap_or_default(), more.transpose()?.unwrap_or_default());
+    let notes = remember(session, hooks.as_ref(), facts, more, &config)?;
     save(session, &args.out)?;
-    ingested.remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
+    ingested.remarks.iter().chain(&notes).for_each(|remark| note(&format!("note: {remark}")));
     print(args, &ingested, out)?;
     Ok(Outcome::Ok)
 }

@@ -16,6 +16,7 @@ mod call;
 mod echo;
 mod facts;
 mod ingest;
+mod mask;
 mod seen;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 pub use self::facts::fact_records;
+pub(crate) use self::mask::Mask;
 pub use self::seen::Seen;
 
 use self::seen::Relation;

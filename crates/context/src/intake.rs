@@ -4,19 +4,18 @@
 //! Order, ids and parents are checked before anything is stored. A reference to an artifact whose content is missing is
 //! kept in the metadata of its event: there is nothing that a view could show.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Seen};
+use super::firewall::{Firewall, FirewallError, Mask, Seen};
 use super::hooks::Hooks;
 use super::summary::{StructureSummarizer, Summarizer};
 use crate::adapters::{AdapterError, Conversation, Event, Format, recognise};
 use crate::event::{
-    ContextItem, Fact, FirewallStats, ItemId, ItemKind, PartBody, ResultEnvelope, Strategy, ToolOutput, Transcript,
-    TranscriptError,
+    ContextItem, Episode, Fact, FirewallStats, ItemId, ItemKind, PartBody, ResultEnvelope, Strategy, ToolOutput,
+    Transcript, TranscriptError,
 };
 use crate::store::{EpisodicStore, FactStore, MemoryArtifacts, Session, StoreError};
 
@@ -109,8 +108,34 @@ pub fn ingest_with(
     remarks.extend(hooks.into_iter().flat_map(Hooks::notes));
     let session = Session { source: format!("{format}, {place}"), transcript, artifacts, ..Session::default() };
     facts.into_iter().try_for_each(|fact| session.facts.put(fact))?;
-    episodes.into_iter().try_for_each(|episode| session.episodes.put(episode))?;
+    remarks.extend(remember(&session, hooks, Vec::new(), episodes, config)?);
     Ok(Ingested { format, session, screened, remarks })
+}
+
+/// Puts facts and episodes into a session, without what nobody may see, as [`ingest_with`] takes in a conversation.
+/// Returns what the hooks failed to do.
+///
+/// # Errors
+/// [`StoreError`] when they could not be kept.
+pub fn remember(
+    session: &Session,
+    hooks: Option<&Hooks>,
+    facts: Vec<Fact>,
+    episodes: Vec<Episode>,
+    config: &ContextConfig,
+) -> Result<Vec<String>, StoreError> {
+    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &session.artifacts)
+        .redacted_by(hooks.and_then(Hooks::redactor));
+    let mut mask = Mask::of(&firewall);
+    for mut fact in facts {
+        mask.fact(&mut fact);
+        session.facts.put(fact)?;
+    }
+    for mut episode in episodes {
+        mask.episode(&mut episode);
+        session.episodes.put(episode)?;
+    }
+    Ok(hooks.map(Hooks::notes).unwrap_or_default())
 }
 
 /// Takes in a conversation. Its episodes are left as they are.
@@ -121,7 +146,8 @@ pub fn ingest_with(
 pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake, IntakeError> {
     check_order(&conversation.events)?;
     let mut intake = Intake { facts: conversation.facts, remarks: conversation.remarks, ..Intake::default() };
-    let mut screening = Screening { firewall, seen: Seen::default(), names: HashSet::new() };
+    let mut screening = Screening { firewall, mask: Mask::of(firewall), seen: Seen::default(), names: HashSet::new() };
+    intake.facts.iter_mut().for_each(|fact| screening.mask.fact(fact));
     for event in conversation.events {
         let item = match event.item.kind {
             ItemKind::ToolResult => screening.result(event, &mut intake)?,
@@ -144,17 +170,17 @@ fn check_order(events: &[Event]) -> Result<(), TranscriptError> {
 
 struct Screening<'f> {
     firewall: &'f Firewall<'f>,
+    mask: Mask<'f>,
     seen: Seen,
     /// The ids under which results were stored.
     names: HashSet<String>,
 }
 
 impl Screening<'_> {
-    fn plain(&self, mut item: ContextItem) -> ContextItem {
-        if let Cow::Owned(clean) = self.firewall.taken_in(&item.text) {
-            item.text = clean;
-        }
-        without_dangling_reference(item)
+    fn plain(&mut self, item: ContextItem) -> ContextItem {
+        let mut item = without_dangling_reference(item);
+        self.mask.item(&mut item);
+        item
     }
 
     fn result(&mut self, event: Event, intake: &mut Intake) -> Result<ContextItem, IntakeError> {
@@ -171,6 +197,7 @@ impl Screening<'_> {
             .map_err(|source| IntakeError::Firewall { item: item.id.clone(), source })?;
         intake.facts.extend(facts_beyond(&item.id, &envelope));
         intake.screened.extend(envelope.firewall.map(|stats| (item.id.clone(), stats)));
+        self.mask.members(&mut item.metadata);
         item.text = shown.text;
         item.artifact = shown.artifact;
         item.sensitivity = item.sensitivity.max(shown.sensitivity);
@@ -309,5 +336,83 @@ mod tests {
         insta::assert_snapshot!(intake.remarks.join("\n"), @"event `r`, part 1: it claims to be application/json but is not (EOF while parsing a value at line 1 column 6); kept as text");
         assert!(!intake.transcript.items()[0].text.contains(key), "{}", intake.transcript.items()[0].text);
         assert!(intake.transcript.get("r").unwrap().text.contains("{\"a\": "));
+    }
+
+    /// The session that a document becomes, and the document that is written of it again.
+    fn stored(hooks: Option<&Hooks>, document: &str, secrets: Secrets) -> (String, String) {
+        let config = ContextConfig {
+            firewall: FirewallConfig { secrets, ..FirewallConfig::default() },
+            ..ContextConfig::default()
+        };
+        let taken =
+            ingest_with(hooks, document.into(), "chat", "chat", &config).unwrap_or_else(|e| panic!("{e}: {document}"));
+        let mut file = Vec::new();
+        taken.session.write(&mut file).unwrap();
+        let conversation = taken.session.conversation(crate::store::Results::Whole).unwrap();
+        (String::from_utf8(file).unwrap(), taken.format.write(&conversation).unwrap())
+    }
+
+    /// Conversations with a password where no text of an event is.
+    const HIDDEN: [&str; 13] = [
+        r#"[{"type":"message","role":"user","content":"go"},{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"Use password=hunter2-Zq9x"}]}]"#,
+        r#"[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"See","annotations":[{"type":"url_citation","url":"https://a.org/?password=hunter2-Zq9x"}]}]}]"#,
+        r#"[{"role":"user","content":"go"},{"role":"assistant","content":"Hm","reasoning_content":"password=hunter2-Zq9x"}]"#,
+        r#"[{"role":"user","content":[{"type":"file","file":{"file_data":"password=hunter2-Zq9x"}},{"type":"image_url","image_url":{"url":"https://me:hunter2-Zq9x@a.org/p.png"}}]}]"#,
+        r#"[{"role":"user","content":[{"type":"search_result","source":"a","title":"t","content":[{"type":"text","text":"password=hunter2-Zq9x"}]},{"type":"document","context":"password=hunter2-Zq9x","source":{"type":"content","content":"password=hunter2-Zq9x"}}]}]"#,
+        r#"[{"type":"human","content":"go"},{"type":"ai","content":[{"type":"tool_use","id":"a","name":"f","input":{"password":"hunter2-Zq9x"}}],"tool_calls":[{"id":"a","name":"f","args":{"password":"hunter2-Zq9x"}}],"additional_kwargs":{"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"password\":\"hunter2-Zq9x\"}"}}]}},{"type":"tool","content":"ok","tool_call_id":"a","artifact":{"password":["hunter2-Zq9x"]}}]"#,
+        r#"{"contents":[{"role":"user","parts":[{"text":"go"},{"fileData":{"mimeType":"text/plain","fileUri":"https://me:hunter2-Zq9x@a.org/f"}}]}]}"#,
+        r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":"go","metadata":{"db_password":"hunter2-Zq9x"}}],"metadata":{"note":"password=hunter2-Zq9x"}}]"#,
+        r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"metadata":{"password":"hunter2-Zq9x"},"history":[{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"go"}],"metadata":{"password":"hunter2-Zq9x"}}]}"#,
+        r#"{"type":"user_turn","id":"u","text":"go","metadata":{"deep":[{"password":"hunter2-Zq9x","pin_password":20481234}]},"more":"password=hunter2-Zq9x"}"#,
+        r#"{"type":"tool_result","id":"u","text":"go","metadata":{"password":"hunter2-Zq9x"}}"#,
+        r#"{"events":[{"kind":"user_turn","id":"u","text":"go"}],"facts":{"db password":"hunter2-Zq9x"},"episodes":[{"id":"e","summary":"password=hunter2-Zq9x"}]}"#,
+        r#"{"type":"user_turn","id":"u","text":"go","metadata":{"wire":"password=hunter2-Zq9x"}}"#,
+    ];
+
+    #[test]
+    fn no_secret_is_left_in_what_is_kept_beside_texts() {
+        for document in HIDDEN {
+            let (file, again) = stored(None, document, Secrets::Redact);
+            assert!(!file.contains("hunter2") && file.contains("[REDACTED: "), "{document}: {file}");
+            assert!(!again.contains("hunter2") && !file.contains("20481234"), "{document}: {again}");
+            let (kept, _) = stored(None, document, Secrets::Keep);
+            assert!(kept.contains("hunter2"), "{document}: {kept}");
+            assert!(recognise(again.as_bytes(), "again").is_ok(), "{again}");
+        }
+    }
+
+    #[test]
+    fn a_redactor_of_others_masks_what_is_kept_beside_texts() {
+        struct Person(std::sync::Mutex<Vec<String>>);
+        impl crate::hooks::Exchange for &'static Person {
+            fn ask(&self, line: &str) -> Result<String, String> {
+                let asked: Value = serde_json::from_str(line).unwrap();
+                let text = asked["text"].as_str().unwrap().to_owned();
+                self.0.lock().unwrap().push(text.clone());
+                Ok(serde_json::json!({"text": text.replace("Ada", "[a person]").replace("openai", "?")}).to_string())
+            }
+        }
+        let person: &Person = Box::leak(Box::new(Person(std::sync::Mutex::default())));
+        let hooks = Hooks::default().with(crate::hooks::HookKind::Redactor, Box::new(person), 1000);
+        let said = r#"{"role":"assistant","content":"Hm","reasoning_content":"Ada, password=hunter2-Zq9x","n":1}"#;
+        let (file, again) = stored(Some(&hooks), &format!("[{said},{said}]"), Secrets::Keep);
+        assert!(!file.contains("Ada") && !file.contains("hunter2"), "{file}");
+        let again: Value = serde_json::from_str(&again).unwrap();
+        insta::assert_snapshot!(again, @r#"[{"role":"assistant","content":"Hm","reasoning_content":"[a person], password=[REDACTED: password]","n":1},{"role":"assistant","content":"Hm","reasoning_content":"[a person], password=[REDACTED: password]","n":1}]"#);
+        // Each text is asked about once, and how a message is put together is nobody's business.
+        assert_eq!(person.0.lock().unwrap().join(" | "), "Hm | assistant | Ada, password=[REDACTED: password]");
+        let session = Session::default();
+        let (facts, episodes) = (
+            vec![
+                Fact { key: "owner".to_owned(), value: "Ada".to_owned() },
+                Fact { key: "api_key".to_owned(), value: "k3y-0f-Ada".to_owned() },
+            ],
+            vec![Episode { id: "e".to_owned(), summary: "Ada said password=hunter2-Zq9x".to_owned() }],
+        );
+        remember(&session, Some(&hooks), facts, episodes, &ContextConfig::default()).unwrap();
+        let told: Vec<String> =
+            session.facts.all().unwrap().iter().map(|fact| format!("{}={}", fact.key, fact.value)).collect();
+        assert_eq!(told.join(" "), "api_key=[REDACTED: secret] owner=[a person]");
+        assert_eq!(session.episodes.all().unwrap()[0].summary, "[a person] said password=[REDACTED: password]");
     }
 }

@@ -30,7 +30,7 @@ pub use config::{
 };
 pub use firewall::{Firewall, FirewallError, Redactor, Screened, Seen, fact_records};
 pub use handoff::{Audience, Handoff, HandoffRequest, hand_off};
-pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, ingest_with, take_in};
+pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, ingest_with, remember, take_in};
 pub use manager::{ContextManager, ManagerError};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

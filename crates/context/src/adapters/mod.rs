@@ -56,6 +56,7 @@ pub use responses::{from_openai_responses, to_openai_responses};
 pub use session_json::{from_session_json, to_session_json};
 pub use session_lines::{from_session_lines, to_session_lines};
 pub use weaver::{FrameLabels, from_weaver_frame, is_weaver_frame, to_weaver_frame};
+pub(crate) use wire::foreign_in;
 
 use serde_json::{Map, Value};
 

@@ -524,3 +524,13 @@ pub(super) fn wire_of(item: &ContextItem) -> Result<Option<Wire>, AdapterError> 
         .map_err(|error| AdapterError::new(format!("event `{}`", item.id), format!("its `{KEY}` metadata: {error}")))?;
     Ok(Some(wire))
 }
+
+/// What an item's metadata under `key` keeps of a foreign message: its values without how they are put together again.
+/// `None` for other metadata.
+pub(crate) fn foreign_in<'v>(key: &str, value: &'v mut Value) -> Option<Vec<&'v mut Value>> {
+    if key != KEY || Wire::deserialize(&*value).is_err() {
+        return None;
+    }
+    let parts = value.as_object_mut()?.iter_mut().filter(|(key, _)| *key == "opens" || *key == "part");
+    Some(parts.filter_map(|(_, part)| part.get_mut("value")).collect())
+}

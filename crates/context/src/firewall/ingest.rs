@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{clip, facts};
 use super::seen::Seen;
-use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, RESULT, SHOWN_AS, strategy_name};
+use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, Mask, RESULT, SHOWN_AS, strategy_name};
 use crate::brief::{Piece, pack};
 use crate::clean::one_line;
 use crate::config::Secrets;
@@ -141,26 +141,24 @@ impl Firewall<'_> {
         Ok((item, envelope))
     }
 
-    /// The output with a mark in place of every secret in its texts.
+    /// The output with a mark in place of every secret in its texts and in what the server said of them.
     fn redacted(&self, output: &ToolOutput) -> ToolOutput {
-        let clean = |text: &mut String| {
-            if let Cow::Owned(without) = self.taken_in(text) {
-                *text = without;
-            }
-        };
+        let mut mask = Mask::of(self);
         let mut output = output.clone();
-        output.structured.iter_mut().for_each(clean);
+        output.structured.iter_mut().for_each(|text| mask.text(text));
+        mask.members(&mut output.other);
         for part in &mut output.parts {
+            mask.members(&mut part.annotations);
+            mask.members(&mut part.other);
             match &mut part.body {
-                PartBody::Text(text) => clean(text),
-                PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
-                PartBody::ResourceBlob { uri, .. } => clean(uri),
-                PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
-                PartBody::Unknown(value) => {
-                    let mut json = value.to_string();
-                    clean(&mut json);
-                    *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
+                PartBody::Text(text) => mask.text(text),
+                PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(|text| mask.text(text)),
+                PartBody::ResourceBlob { uri, .. } => mask.text(uri),
+                PartBody::ResourceLink { uri, name, about } => {
+                    [uri, name].into_iter().for_each(|text| mask.text(text));
+                    mask.members(about);
                 }
+                PartBody::Unknown(value) => mask.value("", value),
                 PartBody::Image { .. } | PartBody::Audio { .. } => {}
             }
         }

@@ -32,6 +32,7 @@ pub use files::FileArtifacts;
 pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
 pub(crate) use memory::lock;
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
+pub(crate) use secrets::redact_member;
 pub use secrets::{Family, Redacted, redact};
 pub use session::{Results, Session, SessionError};
 #[cfg(feature = "sqlite")]

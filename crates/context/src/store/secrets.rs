@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value as Json;
 
 macro_rules! families {
     ($($(#[$about:meta])+ $family:ident = $name:literal),+ $(,)?) => {
@@ -155,6 +156,19 @@ pub fn redact(text: &str) -> Redacted<'_> {
     }
     out.push_str(text.get(done..).unwrap_or_default());
     Redacted { text: Cow::Owned(out), found }
+}
+
+/// The value of a member without the secret that its name tells of, as `redact` would find it in `"name": value`. `None`
+/// where the name tells of none. The mark in place of a number is a text.
+pub(crate) fn redact_member(name: &str, value: &Json) -> Option<Json> {
+    if !SCANNER.anchors.is_match(name) || value.is_array() || value.is_object() {
+        return None;
+    }
+    let before = format!("{}: ", Json::from(name));
+    let whole = format!("{before}{value}");
+    let Cow::Owned(clean) = redact(&whole).text else { return None };
+    let value = clean.strip_prefix(&before)?;
+    Some(serde_json::from_str(value).unwrap_or_else(|_| value.into()))
 }
 
 /// The position of a secret, in bytes.
