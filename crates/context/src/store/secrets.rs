@@ -143,7 +143,7 @@ pub fn redact(text: &str) -> Redacted<'_> {
         match SCANNER.secret(text, anchor.start()).filter(|secret| secret.start >= done) {
             Some(Secret { family, start, end }) => {
                 out.push_str(text.get(done..start).unwrap_or_default());
-                out.push_str(&format!("[REDACTED: {family}]"));
+                out.push_str(&format!("{MARK}{family}]"));
                 *found.entry(family).or_insert(0) += 1;
                 (done, at) = (end, end);
             }
@@ -234,6 +234,10 @@ const ASSIGNS: &str = r#"(?:\\*["'])?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"#;
 const ASSIGNED: &str =
     r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
 
+/// A value in quotes that has blanks in it, on one line: a pass phrase.
+const PHRASE: &str =
+    r#"(?:\\+"([^"\\\r\n]{4,128})\\+"|"((?:[^"\\\r\n]|\\(?:["\\/]|u[0-9a-fA-F]{4})){4,128})"|'([^'\\\r\n]{4,128})')"#;
+
 /// Family, anchors (patterns), their first bytes, what comes before, the whole pattern, and what the secret looks like.
 /// Where two rules apply at one place, the first counts.
 type Row = (Family, &'static str, &'static str, Before, &'static str, Value);
@@ -247,15 +251,15 @@ const ROWS: &[Row] = &[
         "gl(?:pat|dt|rt|ptt|cbt|oas|ft|soat|agent|imt)-",
         "g",
         Before::Word,
-        "gl(?:pat|dt|rt|ptt|cbt|oas|ft|soat|agent|imt)-[A-Za-z0-9_-]{20,}",
+        r"gl(?:pat|dt|rt|ptt|cbt|oas|ft|soat|agent|imt)-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{2}\.?[0-9a-z]{7,9})?",
         Value::Key,
     ),
     (
         Family::SlackToken,
-        "xox[abeoprs]-|xapp-",
+        "xox[a-eoprs][.-]|xapp-",
         "x",
         Before::Word,
-        "(?:xox[abeoprs]-(?:[0-9]+-)+|xapp-[0-9]-[A-Z0-9]+-[0-9]+-)[A-Za-z0-9]{16,}",
+        r"(?:xox[a-ceoprs](?:\.xox[bp])?-(?:[0-9]+-)+|xapp-[0-9]-(?:[A-Z0-9]+-[0-9]+-)?)[A-Za-z0-9_-]{16,}|xoxd-[A-Za-z0-9%+/_-]{20,}=*",
         Value::Key,
     ),
     (
@@ -356,7 +360,7 @@ const ROWS: &[Row] = &[
         "(?i-u:password|passwd|passphrase|pwd)",
         "p",
         Before::Any,
-        "(?i-u:password|passwd|passphrase|pwd){ASSIGNS}{ASSIGNED}",
+        "(?i-u:password|passwd|passphrase|pwd){ASSIGNS}(?:{ASSIGNED}|{PHRASE})",
         Value::Password,
     ),
     (
@@ -425,7 +429,8 @@ static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
     let mut anchors = Vec::new();
     for (place, &(family, anchor, firsts, before, pattern, value)) in ROWS.iter().enumerate() {
         let whole = |text: &str| {
-            text.replace("{SECRET_NAMES}", SECRET_NAMES).replace("{ASSIGNS}", ASSIGNS).replace("{ASSIGNED}", ASSIGNED)
+            let text = text.replace("{SECRET_NAMES}", SECRET_NAMES).replace("{ASSIGNS}", ASSIGNS);
+            text.replace("{ASSIGNED}", ASSIGNED).replace("{PHRASE}", PHRASE)
         };
         for first in firsts.bytes() {
             by_byte[usize::from(first)].push(place);
@@ -487,6 +492,9 @@ impl Rule {
         let fits = match self.value {
             Value::Key => !next.is_some_and(u8::is_ascii_alphanumeric),
             Value::Named => true,
+            Value::Password if secret.contains(char::is_whitespace) => {
+                !PLACEHOLDER.is_match(secret) && secret.trim() == secret && is_phrase(secret)
+            }
             Value::Password => !PLACEHOLDER.is_match(secret) && (quoted || secret.bytes().any(unlike_a_name)),
             Value::Mixed => !PLACEHOLDER.is_match(secret) && self.mixed(secret),
         };
@@ -519,6 +527,22 @@ impl Rule {
         }
     }
 }
+
+/// Whether a value of several words is a pass phrase, and no sentence about a password: it has a digit, which few sentences
+/// have, and none of the words of those that do.
+fn is_phrase(value: &str) -> bool {
+    value.bytes().any(|byte| byte.is_ascii_digit()) && !value.contains(MARK) && !SENTENCE.is_match(value)
+}
+
+/// Words of rules, labels and messages about passwords.
+static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?i-u:\b(?:password|passphrase|pass ?code|pin|must|should|shall|can|cannot|may|will|need|needs|have|has|had|is|are|was|were|be|been|at (?:least|most)|minimum|maximum|min|max|more|less|fewer|than|between|up to|only|long|short|length|characters?|chars?|letters?|digits?|numbers?|symbols?|bytes?|bits?|days?|hours?|minutes?|times?|attempts?|attempt|expires?|expired|valid|invalid|incorrect|wrong|failed|missing|required|optional|default|example|e\.g|your|please|enter|type|choose|change|changed|reset|forgot|confirm|repeat|field|value|string|see|section|rfc|version|hash|hashed|encrypted|salted|redacted|hidden)\b)",
+    )
+});
+
+/// How the marks of what was removed begin.
+const MARK: &str = "[REDACTED: ";
 
 /// Whether a byte belongs to a value without quotes, as in [`ASSIGNED`].
 fn of_a_bare_value(byte: u8) -> bool {
@@ -594,8 +618,14 @@ mod tests {
             key(F::GithubToken, format!("github{}{}_{}", "_pat_", mixed(22), mixed(59))),
             (F::GithubToken, "GITHUB_TOKEN=", format!("gh{}{}", "p_", mixed(36)), "\n"),
             key(F::GitlabToken, format!("gl{}{}", "pat-", mixed(20))),
+            key(F::GitlabToken, format!("gl{}{}.01.0w1x2y3z4", "pat-", mixed(40))),
+            key(F::GitlabToken, format!("gl{}{}.0w1x2y3z4", "pat-", mixed(40))),
             key(F::SlackToken, format!("xo{}-{}-{}", "xb-123456789012", "1234567890123", mixed(24))),
             key(F::SlackToken, format!("xa{}-A012ABCDEFG-1234567890123-{}", "pp-1", hex(64))),
+            key(F::SlackToken, format!("xo{}-{}-{}", "xc-123456789012-1234567890123", "1234567890123", hex(64))),
+            (F::SlackToken, "token: ", format!("xo{}-1-{}-{}", "xe.xoxp", mixed(60), mixed(60)), ""),
+            key(F::SlackToken, format!("xo{}-1-{}_{}", "xe", mixed(40), mixed(9))),
+            key(F::SlackToken, format!("xo{}-{}%2B{}", "xd", mixed(30), mixed(30))),
             (
                 F::SlackWebhook,
                 "https://hooks.slack.com/services/",
@@ -639,6 +669,10 @@ mod tests {
             (F::Password, "password: '", "it\u{e9}sme".to_owned(), "'"),
             (F::Password, "\"passwd\": \"", "a\\\"b\\\\c1".to_owned(), "\""),
             (F::Password, "PGPASSWORD=", "x!yzzy".to_owned(), "\n"),
+            (F::Password, "passphrase: \"", "correct horse battery staple 9!".to_owned(), "\""),
+            (F::Password, "{\"password\": \"", "My dog 7 years".to_owned(), "\"}"),
+            (F::Password, "{\\\"password\\\":\\\"", "My dog 7 years".to_owned(), "\\\"}"),
+            (F::Password, "{'passwd': '", "my \"2\" dogs".to_owned(), "'}"),
             (F::Secret, "\"client_secret\": \"", mixed(30), "\""),
             (F::Secret, "x-api-key: ", hex(32), "\n"),
             (F::Secret, "TWILIO_AUTH_TOKEN=", hex(32), "\n"),
@@ -694,6 +728,8 @@ mod tests {
                         | Family::VaultToken
                         | Family::GoogleOauth
                         | Family::GithubToken
+                        | Family::GitlabToken
+                        | Family::SlackToken
                         | Family::AtlassianToken
                 ) && text.contains(&half)
                     && !text.contains(&secret);
@@ -729,6 +765,13 @@ mod tests {
             "password: required, password = get_password(), password=$PASSWORD, password: ********".to_owned(),
             "The password: choose one. Passwords: two. password_hash: none".to_owned(),
             "password = config.database.password, api_key = os.environ[\"KEY1\"]".to_owned(),
+            "password: \"is required\", {\"password\": \"must have at least 8 characters\"}, passwd: 'Choose 1'"
+                .to_owned(),
+            "{\"password\": [\"is too short (minimum is 8)\"], \"forgot_password\": \"Forgot your password 2?\"}"
+                .to_owned(),
+            "print(\"password: \" + name + \" 2\"), password=\"\", user=\"Ada 7\", pwd: \" 1 \"".to_owned(),
+            "passphrase: \"correct horse battery staple\", password: \"see section 3\"".to_owned(),
+            "glpat-example.com.1, xoxo-hugs-and-kisses, xoxb-your-token".to_owned(),
             "PWD=/home/me/project1 OLDPWD=/tmp/a1".to_owned(),
             "secret: arn:aws:secretsmanager:eu-west-1:123456789012:secret:name-1".to_owned(),
             "\"api_key\": \"your-api-key-1\", client_secret: {{ vault.secret1 }}, api-key: <key1>".to_owned(),
