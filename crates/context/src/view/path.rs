@@ -362,7 +362,8 @@ impl Test {
         let found = at.iter().try_fold(item, |value, key| value.get(key));
         match (self, found) {
             (Self::Present, found) => found.is_some(),
-            (Self::Compare(..), None) => false,
+            // What is not there differs from every value, and is neither less nor greater.
+            (Self::Compare(comparison, _), None) => *comparison == Comparison::Unequal,
             (Self::Compare(comparison, operand), Some(value)) => comparison.holds(value, operand),
         }
     }
@@ -372,13 +373,10 @@ impl Comparison {
     fn holds(self, value: Value<'_>, operand: &Operand) -> bool {
         let order = match operand {
             Operand::Text(text) if value.kind() == Kind::String => Some(value.plain().as_ref().cmp(text)),
-            Operand::Number(number) if value.kind() == Kind::Number => {
-                let read = |text: &str| text.parse::<f64>().ok();
-                read(&value.plain()).zip(read(number)).and_then(|(left, right)| left.partial_cmp(&right))
-            }
+            Operand::Number(number) => value.number().and_then(|found| order_of(found, number)),
             Operand::Word(word) if matches!(value.kind(), Kind::Bool | Kind::Null) => {
                 let written = Document::parse(word, Dialect::Json).is_ok_and(|document| document.root().same(value));
-                Some(if written { Ordering::Equal } else { Ordering::Less })
+                written.then_some(Ordering::Equal)
             }
             _ => None,
         };
@@ -391,6 +389,16 @@ impl Comparison {
             Self::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
         }
     }
+}
+
+/// The order of two numbers. Those with too many digits for an exact comparison are compared as closely as floating
+/// point does.
+fn order_of(left: &str, right: &str) -> Option<Ordering> {
+    if let (Some(left), Some(right)) = (Decimal::parse(left), Decimal::parse(right)) {
+        return Some(left.cmp(&right));
+    }
+    let read = |text: &str| text.parse::<f64>().ok();
+    read(left).zip(read(right)).and_then(|(left, right)| left.partial_cmp(&right))
 }
 
 #[cfg(test)]
@@ -406,6 +414,37 @@ mod tests {
         match path.parse::<Path>() {
             Ok(path) => path.values(document.root()).iter().map(|value| value.text()).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn filters_compare_exactly_and_tell_what_is_absent() {
+        const ROWS: &str = r#"[{"n": "a", "id": 1234567890123456711, "x": 0.1}, {"n": "b", "id": 1234567890123456712, "ok": false},
+            {"n": "c", "id": 12345678901234567110e-1, "x": null}, {"n": "d", "id": "1234567890123456711", "ok": true}, 7]"#;
+        let document = Document::parse_any(ROWS).unwrap();
+        for (filter, names) in [
+            ("@.id == 1234567890123456711", "a c"),
+            ("@.id != 1234567890123456711", "b d"),
+            ("@.id > 1234567890123456711", "b"),
+            ("@.id <= 1234567890123456711", "a c"),
+            ("@.id < 1e400", "a b c"),
+            ("@.id == 1234567890123456700", ""),
+            ("@.x == 0.10", "a"),
+            ("@.x != 'y'", "a b c d"),
+            ("@.x != null", "a b d"),
+            ("@.x == null", "c"),
+            ("@.x < 1", "a"),
+            ("@.zzz != 'x'", "a b c d"),
+            ("@.zzz == 'x'", ""),
+            ("@.zzz >= 0", ""),
+            ("@.zzz == null", ""),
+            ("@.ok < true", ""),
+            ("@.ok <= true", "d"),
+            ("@.ok != true", "a b c"),
+        ] {
+            let path: Path = format!("$[?({filter})].n").parse().unwrap();
+            let found: Vec<_> = path.values(document.root()).iter().map(|value| value.plain().into_owned()).collect();
+            assert_eq!(found.join(" "), names, "{filter}");
         }
     }
 
