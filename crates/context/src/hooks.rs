@@ -274,12 +274,26 @@ struct Process {
 struct Running {
     child: Child,
     questions: Sender<Vec<u8>>,
-    answers: Receiver<Result<Vec<u8>, String>>,
+    answers: Receiver<Result<Line, String>>,
+}
+
+/// A line that a program wrote.
+struct Line {
+    text: Vec<u8>,
+    /// Whether more came with it.
+    has_more: bool,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // What it started holds on to its streams, and ends with it. All of this may have ended already.
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -290,6 +304,8 @@ impl Running {
         let (program, arguments) = config.command.split_first().ok_or("no command")?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(format!("`{program}` has no streams"));
@@ -311,7 +327,9 @@ impl Running {
                 let read = output.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line);
                 let answer = match read {
                     Err(error) => Err(error.to_string()),
-                    Ok(_) if line.last() == Some(&b'\n') => Ok(line),
+                    Ok(_) if line.last() == Some(&b'\n') => {
+                        Ok(Line { text: line, has_more: !output.buffer().is_empty() })
+                    }
                     Ok(0) => Err("the program has ended".to_owned()),
                     Ok(_) if line.len() > most => Err(format!("the answer has more than {most} bytes")),
                     Ok(_) => Err("the program ended in the middle of its answer".to_owned()),
@@ -326,6 +344,9 @@ impl Running {
     }
 }
 
+/// What is said of a program of which nobody knows which line answers which question.
+const UNASKED: &str = "more than one line for one question, so answers cannot be told apart; write one line for each";
+
 impl Exchange for Process {
     fn ask(&self, line: &str) -> Result<String, String> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,14 +354,21 @@ impl Exchange for Process {
             Some(one) => one,
             None => Running::start(&self.config)?,
         };
-        // Where anything fails the program is ended, so that no late answer is taken for that of the next question.
+        // Where anything fails the program is ended, so that no late answer is taken for that of the next question, and
+        // no line too many either.
+        if let Ok(Ok(_)) = one.answers.try_recv() {
+            return Err(UNASKED.to_owned());
+        }
         let _ = one.questions.send(format!("{line}\n").into_bytes());
         let answer = one.answers.recv_timeout(Duration::from_millis(self.config.timeout_ms));
         let answer = answer.map_err(|error| match error {
             RecvTimeoutError::Timeout => format!("no answer within {} ms", self.config.timeout_ms),
             RecvTimeoutError::Disconnected => "the program has ended".to_owned(),
         })??;
-        let answer = String::from_utf8(answer).map_err(|_| "the answer is not UTF-8".to_owned())?;
+        if answer.has_more {
+            return Err(UNASKED.to_owned());
+        }
+        let answer = String::from_utf8(answer.text).map_err(|_| "the answer is not UTF-8".to_owned())?;
         *running = Some(one);
         Ok(answer)
     }
@@ -427,6 +455,10 @@ mod tests {
             ("exit 3", "the program has ended"),
             ("while read -r line; do echo rubbish; done", "the answer is not JSON"),
             ("while read -r line; do echo '{\"words\": 1}'; done", "the answer has no `text`"),
+            (
+                "while read -r line; do printf '{\"text\": \"a\"}\\n{\"text\": \"b\"}\\n'; done",
+                "more than one line for one",
+            ),
             ("yes x | tr -d '\\n'", "the answer has more than 200000 bytes"),
             (
                 "while read -r line; do printf '{\"text\": \"'; yes word | head -n 5000 | tr '\\n' ' '; echo '\"}'; done",
@@ -452,6 +484,41 @@ mod tests {
             .build(Phase::Answer, "log")
             .unwrap();
         assert!(pack.stats.ledger().contains("`/nonexistent` cannot be started"), "{}", pack.stats.ledger());
+    }
+
+    #[test]
+    fn a_line_too_many_never_becomes_the_answer_of_another_question() {
+        // One line too many, at once or a while later; after that, echoes.
+        for late in ["", "sleep 0.05;"] {
+            let echo = r#"read -r line; echo "{\"text\": \"1\"}";"#;
+            let config =
+                script(&format!("{echo} {late} echo too many; while read -r line; do echo \"$line\"; done")).unwrap();
+            let process = Process { config, running: Mutex::default() };
+            let first = process.ask("1");
+            assert!(!late.is_empty() || first.as_ref().is_err_and(|error| error == UNASKED), "{first:?}");
+            for number in 2..5 {
+                std::thread::sleep(Duration::from_millis(200));
+                let answer = process.ask(&number.to_string());
+                // A program that broke the rule was ended and started again.
+                assert!(
+                    answer.as_ref().is_ok_and(|line| line.contains('1')) || answer == Err(UNASKED.to_owned()),
+                    "{answer:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_hook_starts_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("alive");
+        let script = script(&format!("(while true; do date +%N > {}; sleep 0.02; done); echo", file.display()));
+        let process = Process { config: script.unwrap(), running: Mutex::default() };
+        assert_eq!(process.ask("1"), Err("no answer within 400 ms".to_owned()));
+        let read = || std::fs::read(&file).unwrap_or_default();
+        let before = read();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!before.is_empty() && read() == before);
     }
 
     #[test]
