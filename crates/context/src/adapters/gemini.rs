@@ -2,7 +2,7 @@
 //!
 //! A result names the function and only sometimes the call: without an id it belongs to the first call of that name
 //! that has no result yet. Code that the API ran itself is a call, too. Members are read in both spellings that the API
-//! accepts (`functionCall`, `function_call`).
+//! accepts (`functionCall`, `function_call`); those that are null are not there.
 
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,8 @@ fn read_content(
     reader: &mut Reader,
     alike: &mut Alike,
 ) -> Result<(), AdapterError> {
-    let kind = match content.get("role").map(|role| role.as_str().unwrap_or_default()) {
+    let role = content.get("role").filter(|role| !role.is_null());
+    let kind = match role.map(|role| role.as_str().unwrap_or_default()) {
         _ if member.is_some() => ItemKind::Policy,
         None | Some("user" | "function") => ItemKind::UserTurn,
         Some("model") => ItemKind::AgentMsg,
@@ -54,7 +55,7 @@ fn read_content(
     let parts = match content.get_mut("parts") {
         Some(list @ Value::Array(_)) => array(std::mem::replace(list, Value::Array(Vec::new())), place)?,
         // An answer that was cut off or blocked has no parts.
-        None => Vec::new(),
+        None | Some(Value::Null) => Vec::new(),
         Some(other) => return Err(AdapterError::wrong(place, "parts", "an array", Some(other))),
     };
     reader.open(Value::Object(content), member);
@@ -92,7 +93,9 @@ const MEMBERS: [&str; 11] = [
 ];
 
 fn read_part(part: Map<String, Value>, kind: ItemKind, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
-    let member = |names: [&'static str; 2]| names.into_iter().find(|name| part.contains_key(*name));
+    // The library writes the members that a part does not have as null.
+    let has = |name: &str| part.get(name).is_some_and(|value| !value.is_null());
+    let member = |names: [&'static str; 2]| names.into_iter().find(|name| has(name));
     let of = |key: &str| -> Result<(Option<String>, String), AdapterError> {
         let place = format!("{place}.{key}");
         let members = object(part.get(key).cloned().unwrap_or_default(), &place)?;
@@ -254,6 +257,35 @@ mod tests {
         tool_result result:gone (failed) "{\"error\":\"no such city\"}"
         "#);
         insta::assert_snapshot!(conversation.remarks.join("\n"), @"results of calls that are not in the conversation were kept without them: `f`, `gone`");
+        assert_eq!(to_gemini(&conversation).unwrap(), contents);
+    }
+
+    #[test]
+    fn members_that_are_null_are_not_there() {
+        let part = |key: &str, value: Value| {
+            let mut part = json!({"video_metadata": null, "thought": null, "inline_data": null, "file_data": null,
+                "thought_signature": null, "function_call": null, "code_execution_result": null,
+                "executable_code": null, "function_response": null, "text": null});
+            part[key] = value;
+            part
+        };
+        let contents = json!([
+            {"role": "user", "parts": [part("text", json!("hi"))]},
+            {"role": "model", "parts": [part("function_call", json!({"id": null, "name": "f", "args": {"a": 1}}))]},
+            {"role": "user", "parts": [part("function_response", json!({"id": null, "name": "f", "response": {"b": 2}}))]},
+            {"role": "model", "parts": [part("executable_code", json!({"code": "1"})), part("code_execution_result", json!({"outcome": "OUTCOME_OK", "output": "2"}))]},
+            {"role": null, "parts": [part("inline_data", json!({"mime_type": "image/png", "data": "AAEC"}))]},
+            {"role": "model", "parts": null}]);
+        let conversation = from_gemini(contents.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        user_turn m1 "hi"
+        tool_call call:2 f "{\"a\":1}"
+        tool_result result:call:2 < call:2 "{\"b\":2}"
+        tool_call call:4 code_execution "1"
+        tool_result result:call:4 < call:4 "2"
+        user_turn m5 "[inline_data]"
+        agent_msg m6 ""
+        "#);
         assert_eq!(to_gemini(&conversation).unwrap(), contents);
     }
 

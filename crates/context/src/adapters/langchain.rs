@@ -154,7 +154,8 @@ fn read_block(
 ) -> Result<(), AdapterError> {
     let Some(block) = message.pointer(at) else { return Ok(()) };
     let of = |key: &str| block.get(key).and_then(Value::as_str);
-    let member = |keys: &[&str]| keys.iter().find(|key| block.get(**key).is_some()).map(|key| format!("{at}/{key}"));
+    let has = |key: &str| block.get(key).is_some_and(|value| !value.is_null());
+    let member = |keys: &[&str]| keys.iter().find(|key| has(key)).map(|key| format!("{at}/{key}"));
     let id = || of("call_id").or_else(|| of("id")).map(str::to_owned);
     let answers = || of("tool_use_id").or_else(|| of("tool_call_id")).map(str::to_owned);
     match of("type").unwrap_or_default() {

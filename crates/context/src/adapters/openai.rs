@@ -115,8 +115,11 @@ fn function_call(message: &mut Map<String, Value>, place: &str) -> Result<Option
 fn read_call(call: Value, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let call = object(call, place)?;
     let id = text(&call, "id", place)?.to_owned();
-    let (member, at) =
-        if call.contains_key("custom") { ("custom", "/custom/input") } else { ("function", "/function/arguments") };
+    let (member, at) = if call.get("custom").is_some_and(|custom| !custom.is_null()) {
+        ("custom", "/custom/input")
+    } else {
+        ("function", "/function/arguments")
+    };
     let Some(Value::Object(function)) = call.get(member) else {
         return Err(AdapterError::wrong(place, member, "an object", call.get(member)));
     };

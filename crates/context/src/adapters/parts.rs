@@ -1,6 +1,6 @@
 //! What the parts of foreign messages hold besides plain text: pictures, text under other names, and thoughts.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::shown;
 use crate::event::ContextItem;
@@ -27,7 +27,8 @@ impl Picture<'_> {
 /// The picture that a part is, as the providers write it: under `source` (Anthropic), `image_url` (OpenAI), or
 /// `inlineData` or `fileData` (Gemini).
 pub(super) fn picture_in(part: &Value) -> Option<Picture<'_>> {
-    if let Some(source) = part.get("source").filter(|_| part["type"] == "image") {
+    let member_of = |key: &str| part.get(key).filter(|value| !value.is_null());
+    if let Some(source) = member_of("source").filter(|_| part["type"] == "image") {
         return match member(source, &["url"]) {
             Some(url) => Some(Picture::At(url)),
             None => {
@@ -35,12 +36,12 @@ pub(super) fn picture_in(part: &Value) -> Option<Picture<'_>> {
             }
         };
     }
-    if let Some(image) = part.get("image_url") {
+    if let Some(image) = member_of("image_url") {
         let url = image.get("url").unwrap_or(image).as_str()?;
         let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
         return Some(data.map_or(Picture::At(url), |(media_type, base64)| Picture::Data { media_type, base64 }));
     }
-    let file = ["inlineData", "inline_data", "fileData", "file_data"].into_iter().find_map(|key| part.get(key))?;
+    let file = ["inlineData", "inline_data", "fileData", "file_data"].into_iter().find_map(member_of)?;
     let media_type = member(file, &["mimeType", "mime_type"]).filter(|kind| kind.starts_with("image/"))?;
     match member(file, &["data"]) {
         Some(base64) => Some(Picture::Data { media_type, base64 }),
@@ -55,10 +56,13 @@ fn member<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
 
 /// The text that the prompt shows for a part that is not text: its kind, its media type if it names one, and what can
 /// be read in it.
-pub(super) fn placeholder(part: &Value) -> String {
+pub(super) fn placeholder<'p>(part: &'p Value) -> String {
     let kind = match part.get("type").and_then(Value::as_str) {
         Some(kind) => kind,
-        None => part.as_object().and_then(|members| members.keys().next()).map_or("part", String::as_str),
+        None => {
+            let there = |members: &'p Map<String, Value>| members.iter().find(|(_, value)| !value.is_null());
+            part.as_object().and_then(there).map_or("part", |(key, _)| key)
+        }
     };
     let media_type = part.get("source").and_then(|source| source.get("media_type")).and_then(Value::as_str);
     let mut text = match media_type {

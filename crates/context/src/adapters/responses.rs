@@ -58,10 +58,11 @@ fn read_member(document: &mut Value, key: &str, kind: ItemKind, reader: &mut Rea
 
 pub(super) fn read_item(item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let kind = match item.get("type") {
-        None if item.contains_key("role") => "message".to_owned(),
+        None | Some(Value::Null) if item.contains_key("role") => "message".to_owned(),
         _ => text(&item, "type", place)?.to_owned(),
     };
     let call_id = item.get("call_id").and_then(Value::as_str).map(str::to_owned);
+    let has = |key: &str| item.get(key).is_some_and(|value| !value.is_null());
     match (kind.as_str(), call_id) {
         ("message", _) => read_message(item, place, reader),
         ("reasoning", _) => {
@@ -77,7 +78,7 @@ pub(super) fn read_item(item: Map<String, Value>, place: &str, reader: &mut Read
             read_own_call(item, &name, "/arguments", reader)
         }
         (call, None) if call.ends_with("_call") && OWN_CALLS.iter().any(|key| item.contains_key(*key)) => {
-            let member = OWN_CALLS.into_iter().find(|key| item.contains_key(*key)).unwrap_or_default();
+            let member = OWN_CALLS.into_iter().find(|key| has(key)).unwrap_or_default();
             read_own_call(item, call, &format!("/{member}"), reader)
         }
         (output, Some(id)) if output.ends_with("_output") => {
@@ -92,7 +93,7 @@ pub(super) fn read_item(item: Map<String, Value>, place: &str, reader: &mut Read
         (call, Some(id)) if call.ends_with("_call") => {
             let name = item.get("name").and_then(Value::as_str).unwrap_or(call).to_owned();
             let at = ["/arguments", "/input", "/action", "/operation"];
-            let member = at.into_iter().find(|at| item.contains_key(&at[1..])).unwrap_or("/arguments");
+            let member = at.into_iter().find(|at| has(&at[1..])).unwrap_or("/arguments");
             reader.call(Some(&id), &name, None, Taken::arguments(Value::Object(item), member));
             Ok(())
         }
