@@ -11,10 +11,10 @@ const ROOMS: [(&str, &[&[&str]]); 3] = [
     (
         "context",
         &[
-            &["event"],
+            &["event", "literal"],
             &["adapters"],
             &["store"],
-            &["literal", "brief", "clean", "split", "config", "stats"],
+            &["brief", "clean", "split", "config", "stats"],
             &["summary", "view"],
             &["firewall"],
             &["compile"],

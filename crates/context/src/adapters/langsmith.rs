@@ -11,8 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::error::{AdapterError, check_nesting, object, shown};
-use super::spans::{Messages, ToolRun, as_text, call, content, documents, left_out, object_at, split};
+use super::spans::{Messages, ToolRun, Turn, as_text, call, content, documents, left_out, object_at, split};
 use super::transcripts::uuid_of;
+use super::wire::IS_ERROR;
 
 /// Whether a value is a run.
 pub(super) fn is_run(value: &Value) -> bool {
@@ -59,10 +60,14 @@ pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError>
         let (inputs, outputs) = (run.get("inputs"), run.get("outputs"));
         match text("run_type") {
             "llm" => {
-                let mut turn = inputs.map_or_else(Vec::new, sent);
-                turn.extend(outputs.map_or_else(Vec::new, answered));
-                let turn: Result<Vec<Value>, _> = turn.iter().map(|message| read_message(message, &place)).collect();
-                messages.turn(turn?, text("id"));
+                let all = |list: Vec<Value>| -> Result<Vec<Value>, AdapterError> {
+                    let read: Result<Vec<_>, _> = list.iter().map(|message| read_message(message, &place)).collect();
+                    Ok(read?.concat())
+                };
+                let sent = all(inputs.map_or_else(Vec::new, sent))?;
+                let answered = all(outputs.map_or_else(Vec::new, answered))?;
+                let within = run.get("parent_run_id").and_then(Value::as_str);
+                messages.turn(Turn { sent, answered, from: text("id"), within });
                 read += 1;
             }
             "tool" => {
@@ -92,10 +97,13 @@ fn only<'v>(value: &'v Value, key: &str) -> &'v Value {
     value.as_object().filter(|members| members.len() == 1).and_then(|members| members.get(key)).unwrap_or(value)
 }
 
-/// What a model was sent.
+/// What a model was sent: its rules, which providers take beside the messages, and the messages.
 fn sent(inputs: &Value) -> Vec<Value> {
-    let found = ["messages", "prompts", "input", "prompt"].into_iter().find_map(|key| inputs.get(key));
-    found.map_or_else(Vec::new, batch)
+    let member = |key: &str| inputs.get(key).filter(|found| !found.is_null());
+    let rules = ["system", "instructions"].into_iter().find_map(member);
+    let mut sent: Vec<Value> = rules.map(|rules| json!({"role": "system", "content": rules})).into_iter().collect();
+    sent.extend(["messages", "prompts", "input", "prompt"].into_iter().find_map(member).map_or_else(Vec::new, batch));
+    sent
 }
 
 /// What a model answered.
@@ -153,10 +161,10 @@ fn outcome<'v>(outputs: Option<&'v Value>, error: Option<&Value>) -> (Option<&'v
     (id, result)
 }
 
-/// A message of LangChain (as its serialiser or its dump writes it) or of OpenAI as one of OpenAI's chat.
-fn read_message(message: &Value, place: &str) -> Result<Value, AdapterError> {
+/// A message as messages of OpenAI's chat: calls and results may be parts of it, or items beside it.
+fn read_message(message: &Value, place: &str) -> Result<Vec<Value>, AdapterError> {
     if let Value::String(text) = message {
-        return Ok(json!({"role": "user", "content": text}));
+        return Ok(vec![json!({"role": "user", "content": text})]);
     }
     let class = message.get("id").and_then(Value::as_array).and_then(|path| path.last()).and_then(Value::as_str);
     let members = match object_at(message, "kwargs").or_else(|| object_at(message, "data")) {
@@ -172,44 +180,121 @@ fn read_message(message: &Value, place: &str) -> Result<Value, AdapterError> {
         "ai" | "assistant" | "model" => "assistant",
         "system" | "developer" => "system",
         "tool" => "tool",
-        _ => {
-            let reason = format!("unknown kind of message `{}`; use human, ai, system or tool", shown(kind));
-            return Err(AdapterError::new(place, reason));
+        item => {
+            let unknown = || {
+                let reason = format!("unknown kind of message `{}`; use human, ai, system or tool", shown(kind));
+                AdapterError::new(place, reason)
+            };
+            return read_item(item, members).map(|read| vec![read]).ok_or_else(unknown);
         }
     };
+    let list = |value: &Value| value.as_array().filter(|calls| !calls.is_empty()).cloned();
+    let calls = members.get("tool_calls").and_then(list);
+    let calls = calls.or_else(|| list(object_at(message, "kwargs")?.get("additional_kwargs")?.get("tool_calls")?));
+    let mut calls: Vec<Value> = calls.into_iter().flatten().map(as_call).collect();
+    let mut messages = Vec::new();
     let text = match members.get("content") {
-        // Providers' blocks of calls say again what `tool_calls` says.
         Some(Value::Array(parts)) => {
-            let is_call = |part: &Value| part.get("type").is_some_and(|kind| kind == "tool_use" || kind == "tool_call");
-            content(parts.iter().filter(|part| !is_call(part)).map(as_part).collect())
+            // Blocks of calls may say again what `tool_calls` says.
+            let listed: Vec<Value> = calls.iter().map(|call| call["id"].clone()).collect();
+            let mut said = Vec::new();
+            for part in parts {
+                match part_in(part) {
+                    Part::Call(call) if listed.is_empty() || !call["id"].is_null() && !listed.contains(&call["id"]) => {
+                        calls.push(call);
+                    }
+                    Part::Call(_) => {}
+                    Part::Result(result) => messages.push(result),
+                    Part::Said(part) => said.push(part),
+                }
+            }
+            content(said)
         }
         found => found.cloned().unwrap_or_default(),
     };
+    if !messages.is_empty() && text.is_null() && calls.is_empty() {
+        return Ok(messages);
+    }
     let mut written = json!({"role": role, "content": text});
     if let Some(id) = members.get("tool_call_id") {
         written["tool_call_id"] = id.clone();
     }
-    let list = |value: &Value| value.as_array().filter(|calls| !calls.is_empty()).cloned();
-    let calls = members.get("tool_calls").and_then(list);
-    let calls = calls.or_else(|| list(object_at(message, "kwargs")?.get("additional_kwargs")?.get("tool_calls")?));
-    if let Some(calls) = calls {
-        written["tool_calls"] = calls.into_iter().map(as_call).collect();
+    if !calls.is_empty() {
+        written["tool_calls"] = calls.into();
     }
-    Ok(written)
+    messages.push(written);
+    Ok(messages)
 }
 
-fn as_part(part: &Value) -> Value {
-    match part {
-        Value::String(text) => json!({"type": "text", "text": text}),
-        part => part.clone(),
+/// What a part of a message is.
+enum Part {
+    /// A call in the form of OpenAI's chat.
+    Call(Value),
+    /// A message with the result of a call.
+    Result(Value),
+    Said(Value),
+}
+
+fn part_in(part: &Value) -> Part {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    match text("type").unwrap_or_default() {
+        kind if kind.ends_with("tool_use") || kind == "tool_call" => {
+            let arguments = ["input", "args", "arguments"].into_iter().find_map(|key| part.get(key));
+            Part::Call(call(text("id"), text("name").unwrap_or(kind), arguments.unwrap_or(&json!({}))))
+        }
+        kind if kind.ends_with("tool_result") => {
+            Part::Result(result(text("tool_use_id"), part.get("content"), part.get("is_error")))
+        }
+        "thinking" => Part::Said(json!({"type": "reasoning", "text": text("thinking")})),
+        "output_text" | "input_text" => Part::Said(json!({"type": "text", "text": text("text")})),
+        _ => Part::Said(match part {
+            Value::String(text) => json!({"type": "text", "text": text}),
+            part => part.clone(),
+        }),
+    }
+}
+
+fn result(call: Option<&str>, returned: Option<&Value>, failed: Option<&Value>) -> Value {
+    let returned = match returned {
+        Some(Value::Null) | None => "".into(),
+        Some(Value::Array(parts)) => content(parts.clone()),
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(other) => Value::String(other.to_string()),
+    };
+    let mut message = json!({"role": "tool", "tool_call_id": call, "content": returned});
+    if failed == Some(&Value::Bool(true)) {
+        message[IS_ERROR] = true.into();
+    }
+    message
+}
+
+/// An item of OpenAI's Responses that is no message; `None` for anything else.
+fn read_item(kind: &str, item: &Map<String, Value>) -> Option<Value> {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    match (kind, text("call_id")) {
+        ("reasoning", _) => {
+            let said = item.get("summary").and_then(Value::as_array).into_iter().flatten();
+            let said: Vec<&str> = said.filter_map(|part| part.get("text")?.as_str()).collect();
+            let said = if said.is_empty() { "[reasoning]".to_owned() } else { said.join("\n") };
+            Some(json!({"role": "assistant", "content": [{"type": "reasoning", "text": said}]}))
+        }
+        (output, Some(id)) if output.ends_with("_output") => Some(result(Some(id), item.get("output"), None)),
+        (of, Some(id)) if of.ends_with("_call") => {
+            let arguments = ["arguments", "input", "action", "operation"].into_iter().find_map(|key| item.get(key));
+            let call = call(Some(id), text("name").unwrap_or(of), arguments.unwrap_or(&json!({})));
+            Some(json!({"role": "assistant", "content": null, "tool_calls": [call]}))
+        }
+        // What the provider ran itself.
+        (own, None) if own.ends_with("_call") => Some(json!({"role": "assistant", "content": [item]})),
+        _ => None,
     }
 }
 
 /// A call of LangChain as one of OpenAI's chat, which stays as it is.
 fn as_call(found: Value) -> Value {
-    match (found.get("name").and_then(Value::as_str), found.get("id").and_then(Value::as_str)) {
-        (Some(name), Some(id)) => call(id, name, found.get("args").unwrap_or(&json!({}))),
-        _ => found,
+    match found.get("name").and_then(Value::as_str) {
+        Some(name) => call(found.get("id").and_then(Value::as_str), name, found.get("args").unwrap_or(&json!({}))),
+        None => found,
     }
 }
 
@@ -315,6 +400,64 @@ mod tests {
         agent_msg m2 "Ho"
         tool_call t df "{\"path\":\"/\"}"
         tool_result result:t < t (failed) "Error: gone"
+        "#);
+    }
+
+    #[test]
+    fn rules_and_calls_of_providers_are_read() {
+        let run = |id: &str, inputs: Value, outputs: Value| json!({"id": id, "run_type": "llm", "start_time": id, "inputs": inputs, "outputs": outputs});
+        let ask = json!({"role": "user", "content": "Weather in Paris?"});
+        let called = json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Let me look."},
+            {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Paris"}}]});
+        let answered = json!({"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": [{"type": "text", "text": "no such city"}]},
+            {"type": "text", "text": "And Rome?"}]});
+        let said = json!({"role": "assistant", "content": [{"type": "text", "text": "No idea."}]});
+        let anthropic = json!([
+            run("1", json!({"system": "Never guess.", "messages": [ask]}), json!({"message": called})),
+            run(
+                "2",
+                json!({"system": [{"type": "text", "text": "Never guess."}], "messages": [ask, called, answered]}),
+                said.clone()
+            ),
+        ]);
+        let items = json!([
+            {"id": "rs", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": null},
+            {"id": "ws", "type": "web_search_call", "action": {"type": "search", "query": "Paris"}, "status": "completed"},
+            {"id": "fc", "type": "function_call", "call_id": "t1", "name": "weather", "arguments": "{\"city\": \"Paris\"}", "status": "completed"}]);
+        let mut history = vec![ask.clone()];
+        history.extend(items.as_array().cloned().unwrap_or_default());
+        history.push(json!({"type": "function_call_output", "call_id": "t1", "output": "rainy"}));
+        let said = json!([{"id": "m", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Rain.", "annotations": []}]}]);
+        let responses = json!([
+            run(
+                "1",
+                json!({"instructions": "Never guess.", "input": [ask], "tools": []}),
+                json!({"id": "resp", "output": items})
+            ),
+            run(
+                "2",
+                json!({"instructions": "Never guess.", "input": history, "messages": null}),
+                json!({"output": said})
+            ),
+        ]);
+        insta::assert_snapshot!([anthropic, responses].map(|runs| events(&from_langsmith(runs).unwrap())).join("\n\n"), @r#"
+        policy m1 "Never guess."
+        user_turn m2 "Weather in Paris?"
+        agent_msg m3 (thought) "Hm."
+        agent_msg m3.2 "Let me look."
+        tool_call t1 weather "{\"city\":\"Paris\"}"
+        tool_result result:t1 < t1 (failed) "no such city"
+        user_turn m5 "And Rome?"
+        agent_msg m6 "No idea."
+
+        policy m1 "Never guess."
+        user_turn m2 "Weather in Paris?"
+        agent_msg m3 (thought) "Hm."
+        agent_msg m4 "[web_search_call] Paris"
+        tool_call t1 weather "{\"city\": \"Paris\"}"
+        tool_result result:t1 < t1 "rainy"
+        agent_msg m7 "Rain."
         "#);
     }
 

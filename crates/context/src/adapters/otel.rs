@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::error::{AdapterError, array, check_nesting, shown};
-use super::spans::{Messages, ToolRun, as_json, as_text, call, content, documents, left_out, split};
+use super::spans::{Messages, ToolRun, Turn, as_json, as_text, call, content, documents, left_out, split};
 use contextweaver_core::text::sha256_hex;
 
 const SPANS: &str = "resourceSpans";
@@ -29,6 +29,8 @@ pub(super) fn is_document(document: &Value) -> bool {
 struct Span {
     began: u128,
     id: String,
+    /// The span around it.
+    parent: Option<String>,
     name: String,
     attributes: Map<String, Value>,
     /// What went wrong, if something did.
@@ -82,7 +84,7 @@ pub fn from_otel(document: Value) -> Result<Conversation, AdapterError> {
             messages.tool(&ToolRun { id, name, arguments: &arguments, result, failed }, &span.id);
             read += usize::from(result.is_some());
         } else if span.has_messages() && !(has_models && span.is_agent()) {
-            messages.turn(turn(span)?, &span.id);
+            messages.turn(turn(span)?);
             read += 1;
         } else {
             let kind = span.text(OPERATION).unwrap_or("other");
@@ -121,7 +123,8 @@ fn span_of(span: &Value) -> Span {
         }
     }
     let error = error_of(span);
-    Span { began, id: text("spanId"), name: text("name"), attributes, error }
+    let parent = Some(text("parentSpanId")).filter(|id| !id.is_empty());
+    Span { began, id: text("spanId"), parent, name: text("name"), attributes, error }
 }
 
 /// What went wrong in a span, for a model that gets no other result.
@@ -151,22 +154,26 @@ fn any_value(value: &Value) -> Value {
 }
 
 /// What a model was sent and what it answered, as messages of a chat.
-fn turn(span: &Span) -> Result<Vec<Value>, AdapterError> {
-    let mut messages = Vec::new();
+fn turn(span: &Span) -> Result<Turn<'_>, AdapterError> {
+    let mut sent = Vec::new();
     let instructions = span.list(INSTRUCTIONS)?;
     if !instructions.is_empty() {
-        read_message(json!({"role": "system", "parts": instructions}), "", span, &mut messages)?;
+        read_message(json!({"role": "system", "parts": instructions}), "", &mut sent)?;
     }
-    for key in [INPUT, OUTPUT] {
-        for (number, message) in span.list(key)?.into_iter().enumerate() {
-            let place = format!("span `{}`, `{key}`[{number}]", shown(&span.id));
-            read_message(message, &place, span, &mut messages)?;
-        }
-    }
-    Ok(messages)
+    read_list(span, INPUT, &mut sent)?;
+    let mut answered = Vec::new();
+    read_list(span, OUTPUT, &mut answered)?;
+    Ok(Turn { sent, answered, from: &span.id, within: span.parent.as_deref() })
 }
 
-fn read_message(message: Value, place: &str, span: &Span, messages: &mut Vec<Value>) -> Result<(), AdapterError> {
+fn read_list(span: &Span, key: &str, messages: &mut Vec<Value>) -> Result<(), AdapterError> {
+    for (number, message) in span.list(key)?.into_iter().enumerate() {
+        read_message(message, &format!("span `{}`, `{key}`[{number}]", shown(&span.id)), messages)?;
+    }
+    Ok(())
+}
+
+fn read_message(message: Value, place: &str, messages: &mut Vec<Value>) -> Result<(), AdapterError> {
     let mut message = super::error::object(message, place)?;
     let role = match super::error::text(&message, "role", place)? {
         "model" => "assistant".to_owned(),
@@ -177,19 +184,18 @@ fn read_message(message: Value, place: &str, span: &Span, messages: &mut Vec<Val
         (None, Some(Value::String(text))) => vec![json!({"type": "text", "content": text})],
         (None, found) => return Err(AdapterError::wrong(place, "parts", "an array", found.as_ref())),
     };
-    let (mut said, mut calls) = (Vec::new(), Vec::new());
-    for (number, part) in parts.into_iter().enumerate() {
+    let (mut said, mut calls, before) = (Vec::new(), Vec::new(), messages.len());
+    for part in parts {
         let text = |key: &str| part.get(key).and_then(Value::as_str);
-        let id = || text("id").map_or_else(|| format!("{}:{number}", span.id), str::to_owned);
         match text("type") {
             Some("tool_call") => {
                 let arguments = part.get("arguments").filter(|arguments| !arguments.is_null());
                 let name = super::error::text(part.as_object().unwrap_or(&Map::new()), "name", place)?.to_owned();
-                calls.push(call(&id(), &name, arguments.unwrap_or(&json!({}))));
+                calls.push(call(text("id"), &name, arguments.unwrap_or(&json!({}))));
             }
             Some("tool_call_response") => {
                 let result = part.get("response").or_else(|| part.get("result")).unwrap_or(&Value::Null);
-                messages.push(json!({"role": "tool", "tool_call_id": id(), "content": as_text(result)}));
+                messages.push(json!({"role": "tool", "tool_call_id": text("id"), "content": as_text(result)}));
             }
             Some(kind @ ("text" | "reasoning")) if text("content").is_some() => {
                 said.push(json!({"type": kind, "text": text("content")}));
@@ -197,7 +203,8 @@ fn read_message(message: Value, place: &str, span: &Span, messages: &mut Vec<Val
             _ => said.push(part),
         }
     }
-    if role == "tool" {
+    let has_only_results = messages.len() > before && said.is_empty() && calls.is_empty();
+    if role == "tool" || has_only_results {
         return Ok(());
     }
     let mut written = json!({"role": role, "content": content(said)});
@@ -339,6 +346,217 @@ mod tests {
         let again = from_otel(to_otel(&conversation).unwrap()).unwrap();
         assert_eq!(events(&again), events(&conversation));
         assert_eq!(to_otel(&again).unwrap(), to_otel(&conversation).unwrap());
+    }
+
+    fn said(role: &str, text: &str) -> Value {
+        json!({"role": role, "parts": [{"type": "text", "content": text}]})
+    }
+
+    fn called(id: Option<&str>, name: &str, arguments: Value) -> Value {
+        json!({"role": "assistant", "parts": [{"type": "tool_call", "id": id, "name": name, "arguments": arguments}]})
+    }
+
+    fn returned(id: Option<&str>, text: &str) -> Value {
+        json!({"role": "tool", "parts": [{"type": "tool_call_response", "id": id, "response": text}]})
+    }
+
+    /// Spans of a model, each of what it was sent and what it answered.
+    fn chats(turns: &[(Value, Value)]) -> Vec<Value> {
+        let chat = |(number, (sent, answered)): (usize, &(Value, Value))| {
+            let attributes = [(OPERATION, json!("chat")), (INPUT, sent.clone()), (OUTPUT, answered.clone())];
+            span(&format!("s{number}"), 10 * (number as u64 + 1), &attributes)
+        };
+        turns.iter().enumerate().map(chat).collect()
+    }
+
+    fn tool(began: u64, name: &str, arguments: Value, result: &str) -> Value {
+        span(
+            &format!("t{began}"),
+            began,
+            &[
+                (OPERATION, json!("execute_tool")),
+                ("gen_ai.tool.name", json!(name)),
+                ("gen_ai.tool.call.arguments", arguments),
+                ("gen_ai.tool.call.result", json!(result)),
+            ],
+        )
+    }
+
+    fn read(spans: Vec<Value>) -> String {
+        events(&from_otel(json!({SPANS: [{"scopeSpans": [{"spans": spans}]}]})).unwrap())
+    }
+
+    #[test]
+    fn calls_without_ids_are_told_apart_by_their_place() {
+        let (ask, paris, rome) = (said("user", "Weather?"), json!({"city": "Paris"}), json!({"city": "Rome"}));
+        let calls = |ids: [Option<&str>; 2]| {
+            let (paris, rome) = (called(ids[0], "weather", paris.clone()), called(ids[1], "weather", rome.clone()));
+            let (rainy, sunny) = (returned(ids[0], "rainy"), returned(ids[1], "sunny"));
+            chats(&[
+                (json!([ask]), json!([paris])),
+                (json!([ask, paris, rainy]), json!([rome])),
+                (json!([ask, paris, rainy, rome, sunny]), json!([said("assistant", "Go to Rome.")])),
+            ])
+        };
+        let without = read(calls([None, None]));
+        insta::assert_snapshot!(without, @r#"
+        user_turn m1 "Weather?"
+        tool_call s0:0 weather "{\"city\":\"Paris\"}"
+        tool_result result:s0:0 < s0:0 "rainy"
+        tool_call s1:1 weather "{\"city\":\"Rome\"}"
+        tool_result result:s1:1 < s1:1 "sunny"
+        agent_msg m6 "Go to Rome."
+        "#);
+        // With ids it is the same, and with the spans of the tools in any order too.
+        assert_eq!(
+            read(calls([Some("a"), Some("b")]))
+                .replace(" a ", " s0:0 ")
+                .replace(":a ", ":s0:0 ")
+                .replace(" b ", " s1:1 ")
+                .replace(":b ", ":s1:1 "),
+            without
+        );
+        let mut spans = calls([None, None]);
+        spans.extend([tool(12, "weather", paris.clone(), "rainy"), tool(22, "weather", rome.clone(), "sunny")]);
+        assert_eq!(read(spans), without);
+        // The same call once more is another one, and so are two of them in one message.
+        let twice = json!({"role": "assistant", "parts": [called(None, "weather", paris.clone())["parts"][0], called(None, "weather", paris.clone())["parts"][0]]});
+        let spans = chats(&[
+            (json!([ask]), json!([twice])),
+            (
+                json!([ask, twice, returned(None, "1"), returned(None, "2")]),
+                json!([called(None, "weather", paris.clone())]),
+            ),
+            (
+                json!([
+                    ask,
+                    twice,
+                    returned(None, "1"),
+                    returned(None, "2"),
+                    called(None, "weather", paris.clone()),
+                    returned(None, "3")
+                ]),
+                json!([said("assistant", "Done.")]),
+            ),
+        ]);
+        insta::assert_snapshot!(read(spans), @r#"
+        user_turn m1 "Weather?"
+        tool_call s0:0 weather "{\"city\":\"Paris\"}"
+        tool_call s0:1 weather "{\"city\":\"Paris\"}"
+        tool_result result:s0:0 < s0:0 "1"
+        tool_result result:s0:1 < s0:1 "2"
+        tool_call s1:2 weather "{\"city\":\"Paris\"}"
+        tool_result result:s1:2 < s1:2 "3"
+        agent_msg m7 "Done."
+        "#);
+    }
+
+    #[test]
+    fn words_are_repeated_only_where_a_history_is() {
+        let (yes, rule, other) = (said("user", "yes"), said("system", "Be brief."), said("system", "Judge."));
+        let told = |text: &str| said("assistant", text);
+        for (about, turns, expected) in [
+            ("no history", vec![(json!([yes]), "1"), (json!([yes]), "2"), (json!([yes]), "3")], "yes 1 yes 2 yes 3"),
+            ("no history, rules", vec![(json!([rule, yes]), "1"), (json!([rule, yes]), "1")], "Be brief. yes 1 yes 1"),
+            (
+                "history",
+                vec![
+                    (json!([yes]), "1"),
+                    (json!([yes, told("1"), yes]), "2"),
+                    (json!([yes, told("1"), yes, told("2"), yes]), "2"),
+                ],
+                "yes 1 yes 2 yes 2",
+            ),
+            (
+                "a history of which the beginning was left out",
+                vec![
+                    (json!([yes]), "1"),
+                    (json!([yes, told("1"), yes]), "2"),
+                    (json!([yes, told("2"), yes]), "3"),
+                    (json!([told("3"), yes]), "4"),
+                ],
+                "yes 1 yes 2 yes 3 yes 4",
+            ),
+            (
+                "a history of which the beginning was summarised",
+                vec![
+                    (json!([yes]), "1"),
+                    (json!([yes, told("1"), yes]), "2"),
+                    (json!([said("user", "So far: 1"), told("2"), yes]), "3"),
+                ],
+                "yes 1 yes 2 So far: 1 yes 3",
+            ),
+            (
+                "asked again",
+                vec![(json!([yes]), "1"), (json!([yes, told("1"), yes]), "2"), (json!([yes, told("1"), yes]), "3")],
+                "yes 1 yes 2 yes 3",
+            ),
+            ("two models", vec![(json!([rule, yes]), "ok"), (json!([other, yes]), "1")], "Be brief. yes ok Judge. 1"),
+            (
+                "more was said before an answer",
+                vec![(json!([yes]), ""), (json!([yes]), ""), (json!([yes, said("user", "no")]), "1")],
+                "yes no 1",
+            ),
+            (
+                "an answer that is repeated in another form",
+                vec![
+                    (json!([yes]), "1"),
+                    (json!([yes, told("one"), yes]), "2"),
+                    (json!([yes, told("one"), yes, told("two"), yes]), "3"),
+                ],
+                "yes 1 one yes 2 two yes 3",
+            ),
+        ] {
+            let turns: Vec<(Value, Value)> = turns
+                .into_iter()
+                .map(|(sent, text)| (sent, if text.is_empty() { json!([]) } else { json!([told(text)]) }))
+                .collect();
+            let lines = read(chats(&turns));
+            let words: Vec<&str> = lines.lines().filter_map(|line| line.split('"').nth(1)).collect();
+            assert_eq!(words.join(" "), expected, "{about}");
+        }
+        // A span within another one that says the same is the same call.
+        let mut spans = chats(&[(json!([yes]), json!([told("1")])), (json!([yes]), json!([told("1")]))]);
+        spans[1]["parentSpanId"] = "s0".into();
+        assert_eq!(read(spans).lines().count(), 2);
+    }
+
+    #[test]
+    fn results_go_to_the_calls_with_their_arguments() {
+        let both = json!({"role": "assistant", "parts": [
+            called(Some("c1"), "f", json!({"x": 1}))["parts"][0], called(Some("c2"), "f", json!({"x": 2, "y": [true]}))["parts"][0],
+            called(Some("c3"), "f", json!({"x": 3}))["parts"][0]]});
+        let mut spans = chats(&[(json!([said("user", "Go")]), json!([both]))]);
+        // The second says its arguments as Python does, the third says none of a call.
+        spans.extend([
+            tool(12, "f", json!("{'y': [True], 'x': 2}"), "two"),
+            tool(13, "f", json!({"x": 1}), "one"),
+            tool(14, "f", json!({"z": 9}), "rest"),
+        ]);
+        insta::assert_snapshot!(read(spans), @r#"
+        user_turn m1 "Go"
+        tool_call c1 f "{\"x\":1}"
+        tool_call c2 f "{\"x\":2,\"y\":[true]}"
+        tool_call c3 f "{\"x\":3}"
+        tool_result result:c2 < c2 "two"
+        tool_result result:c1 < c1 "one"
+        tool_result result:c3 < c3 "rest"
+        "#);
+        // A call that only a tool's span knows is the one that a model is told of later, under whatever id.
+        for id in [None, Some("c9")] {
+            let call = called(id, "f", json!({"x": 1}));
+            let mut spans = chats(&[
+                (json!([said("user", "Go")]), json!([])),
+                (json!([said("user", "Go"), call, returned(id, "one")]), json!([call])),
+            ]);
+            spans.push(tool(12, "f", json!({"x": 1}), "one"));
+            let lines = read(spans);
+            assert_eq!(
+                lines.matches("tool_call").count() + lines.matches("tool_result").count(),
+                if id.is_none() { 3 } else { 2 },
+                "{lines}"
+            );
+        }
     }
 
     #[test]
