@@ -498,6 +498,15 @@ mod tests {
                 "yes no 1",
             ),
             (
+                "two conversations with one answer",
+                vec![
+                    (json!([yes]), "ok"),
+                    (json!([said("user", "no")]), "ok"),
+                    (json!([yes, told("ok"), said("user", "more")]), "1"),
+                ],
+                "yes ok no ok more 1",
+            ),
+            (
                 "an answer that is repeated in another form",
                 vec![
                     (json!([yes]), "1"),
@@ -519,6 +528,38 @@ mod tests {
         let mut spans = chats(&[(json!([yes]), json!([told("1")])), (json!([yes]), json!([told("1")]))]);
         spans[1]["parentSpanId"] = "s0".into();
         assert_eq!(read(spans).lines().count(), 2);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_history_that_grows_is_read_as_if_it_stood_there_once(
+            rounds in proptest::collection::vec(("[yn]", proptest::collection::vec(("[fg]", 0..2, "[ab]"), 0..3), "[12]"), 1..6),
+            has_ids in proptest::bool::ANY,
+            is_cut in proptest::bool::ANY,
+        ) {
+            let (mut history, mut spans): (Vec<Value>, Vec<(Value, Value)>) = (Vec::new(), Vec::new());
+            let mut say = |history: &mut Vec<Value>, message: Value| {
+                // Where the history is cut, the answer before still stands in it.
+                let from = if is_cut { history.len().saturating_sub(4) } else { 0 };
+                spans.push((history[from..].into(), json!([message])));
+                history.push(message);
+            };
+            for (number, (words, calls, answer)) in rounds.iter().enumerate() {
+                history.push(said("user", words));
+                for (place, (name, argument, result)) in calls.iter().enumerate() {
+                    let id = format!("c{number}.{place}");
+                    let id = has_ids.then_some(id.as_str());
+                    say(&mut history, called(id, name, json!({"x": argument})));
+                    history.push(returned(id, result));
+                }
+                say(&mut history, said("assistant", &format!("{answer}{}", if is_cut { number.to_string() } else { String::new() })));
+            }
+            let shape = |lines: String| -> Vec<String> {
+                lines.lines().map(|line| format!("{} {}", line.split(' ').next().unwrap_or_default(), line.split_once('"').unwrap_or_default().1)).collect()
+            };
+            let at_once = chats(&[(history.into(), json!([]))]);
+            proptest::prop_assert_eq!(shape(read(chats(&spans))), shape(read(at_once)));
+        }
     }
 
     #[test]

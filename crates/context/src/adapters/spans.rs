@@ -14,6 +14,9 @@ use super::wire::{Dialect, IS_ERROR, KEY, Opening, wire_of};
 use super::{Conversation, Event, from_openai_chat, to_openai_chat};
 use crate::literal::Document;
 
+/// Turns with the same answer that are compared, at most.
+const MOST_TURNS: usize = 8;
+
 /// The messages of a trace so far.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
@@ -22,8 +25,8 @@ pub(super) struct Messages {
     numbers: HashMap<String, usize>,
     /// What each model was sent and answered, in order.
     turns: Vec<Known>,
-    /// The last turn that ends with a message, that begins with it, and that is from a span.
-    ended: HashMap<usize, usize>,
+    /// The turns that a message ends, the last that begins with it, and the one that is from a span.
+    ended: HashMap<usize, Vec<usize>>,
     began: HashMap<usize, usize>,
     spans: HashMap<String, usize>,
     rules: HashSet<usize>,
@@ -141,7 +144,7 @@ impl Messages {
         if let (Some(first), Some(last)) = (known.messages.first(), known.messages.last()) {
             self.began.insert(first.number, turn);
             if known.messages.len() > known.sent {
-                self.ended.insert(last.number, turn);
+                self.ended.entry(last.number).or_default().push(turn);
             }
         }
         self.spans.insert(from.to_owned(), turn);
@@ -162,18 +165,29 @@ impl Messages {
     }
 
     /// What of the messages that a model was sent was said in an earlier turn, where somebody answered in them: the turn
-    /// whose answer is in them last, otherwise one that begins like them, or the last one.
+    /// whose answer is in them last, otherwise one that begins like them, or the last one. Of several turns with this
+    /// answer, the one with most of the messages.
     fn repeated(&self, spoken: &[usize]) -> Vec<Option<Entry>> {
-        let mut before = vec![None; spoken.len()];
         let ended = spoken.iter().rev().find_map(|number| self.ended.get(number));
         let began = || spoken.first().and_then(|first| self.began.get(first).copied());
-        let Some(turn) = ended.copied().or_else(began).or_else(|| self.turns.len().checked_sub(1)) else {
-            return before;
+        let Some(ended) = ended else {
+            let turn = began().or_else(|| self.turns.len().checked_sub(1));
+            return turn.map_or_else(Vec::new, |turn| self.repeated_of(spoken, turn, false));
         };
+        let last = ended.iter().rev().take(MOST_TURNS);
+        let repeated = last.map(|&turn| self.repeated_of(spoken, turn, true));
+        let count = |before: &Vec<Option<Entry>>| before.iter().flatten().count();
+        // The last turn of those that are alike.
+        repeated.reduce(|one, earlier| if count(&earlier) > count(&one) { earlier } else { one }).unwrap_or_default()
+    }
+
+    /// What of the messages was said in this turn, whose answer is among them where `has_answer` says so.
+    fn repeated_of(&self, spoken: &[usize], turn: usize, has_answer: bool) -> Vec<Option<Entry>> {
+        let mut before = vec![None; spoken.len()];
         let Some(Known { messages, .. }) = self.turns.get(turn) else { return before };
         let known: Vec<usize> = messages.iter().map(|entry| entry.number).collect();
         // What stands behind the answer is new. What stands before it may have been shortened.
-        let (end, same) = if ended.is_some() { common_end(spoken, &known) } else { (spoken.len(), 0) };
+        let (end, same) = if has_answer { common_end(spoken, &known) } else { (spoken.len(), 0) };
         for back in 0..same {
             before[end - 1 - back] = Some(messages[known.len() - 1 - back].clone());
         }
