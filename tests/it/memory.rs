@@ -168,6 +168,7 @@ fn a_memory_is_served_as_tools_within_bounds() {
         call("list", json!({"after": "pool"})),
         call("forget", json!({"key": "zone"})),
         call("forget", json!({"key": "zone"})),
+        call("remember", json!({"key": "db_password", "value": "hunter2-Zq9x"})),
         call("list", json!({})),
         call("nothing", json!({})),
     ];
@@ -213,6 +214,9 @@ fn a_memory_is_served_as_tools_within_bounds() {
 
     refused: nothing is kept as `zone`; `list` shows the keys
 
+    kept as db_password
+
+    - db_password: [REDACTED: password]
     - pool: 41 connections
 
     {"code":-32602,"message":"unknown tool: nothing"}

@@ -16,7 +16,7 @@ use super::compile::{Memory, derived_from, named, one_line};
 use super::config::{ContextConfig, Secrets};
 use super::firewall::is_error;
 use crate::event::{ArtifactRef, ContextItem, Episode, Fact, ItemKind, Sensitivity, Transcript};
-use crate::store::{ArtifactStore, EpisodicStore, FactStore, Session, StoreError, redact};
+use crate::store::{ArtifactStore, EpisodicStore, FactStore, Session, StoreError, redact, redact_named};
 use contextweaver_core::text::{Estimator, TermSet, Terms};
 
 /// The characters of a statement at most, from the shortest form to the longest.
@@ -777,12 +777,23 @@ pub(crate) fn short(text: &str, most: usize) -> String {
 fn without_secrets(transcript: &Transcript, memory: &Memory) -> (Transcript, Memory) {
     let mut clean = Transcript::default();
     for item in transcript.items() {
-        let item = ContextItem { text: redact(&item.text).text.into_owned(), ..item.clone() };
+        let text = match item.text.split_once(": ").filter(|_| item.kind == ItemKind::MemoryFact) {
+            Some((key, value)) => format!("{}: {}", redact(key).text, redact_named(key, value)),
+            None => item.text.clone(),
+        };
+        let item = ContextItem { text: redact(&text).text.into_owned(), ..item.clone() };
         // The ids and parents are those of a transcript.
         let _ = clean.push(item);
     }
     let mut memory = memory.clone();
-    memory.facts.iter_mut().for_each(|fact| fact.value = redact(&fact.value).text.into_owned());
+    for fact in &mut memory.facts {
+        // What was taken from a result has its name in its value.
+        let named = fact.value.split_once(": ").filter(|_| derived_from(&fact.key).is_some());
+        fact.value = match named {
+            Some((name, value)) => redact(&format!("{name}: {}", redact_named(name, value))).text.into_owned(),
+            None => redact_named(&fact.key, &fact.value).into_owned(),
+        };
+    }
     memory.episodes.iter_mut().for_each(|episode| episode.summary = redact(&episode.summary).text.into_owned());
     (clean, memory)
 }
@@ -1141,6 +1152,32 @@ mod tests {
             &config,
         );
         assert!(!pack.text.contains("AKIAIOSFODNN7EXAMPLE") && pack.text.contains("region"), "{}", pack.text);
+    }
+
+    #[test]
+    fn what_stands_under_a_telling_key_is_masked() {
+        let facts = [("db_password", "hunter2-Zq9x"), ("stripe api key", "q7Lm2Xv9Rt4Kp8Wd3Nh6Yb1"), ("region", "eu")];
+        let memory = Memory {
+            facts: facts.map(|(key, value)| Fact { key: key.to_owned(), value: value.to_owned() }).to_vec(),
+            episodes: Vec::new(),
+        };
+        let told = ContextItem::new("m1", ItemKind::MemoryFact, "proxy api key: q7Lm2Xv9Rt4Kp8Wd3Nh6Yb1");
+        let transcript = Transcript::new(vec![told]).unwrap();
+        let mut config = ContextConfig::default();
+        config.firewall.secrets = Secrets::Redact;
+        let request = HandoffRequest { query: "", budget: 400, ..HandoffRequest::default() };
+        let pack = hand_off(&transcript, &memory, &request, &config);
+        insta::assert_snapshot!(pack.text, @r"
+        [FACTS]
+        - proxy api key: [REDACTED: secret]
+        - db_password: [REDACTED: password]
+        - stripe api key: [REDACTED: secret]
+        - region: eu
+        ");
+        let session = pack.session("a test", &crate::store::MemoryArtifacts::default()).unwrap();
+        let mut bytes = Vec::new();
+        session.write(&mut bytes).unwrap();
+        assert!(!String::from_utf8(bytes).unwrap().contains("hunter2"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::compile::{Memory, derived_from, named, one_line};
 use crate::config::ContextConfig;
 use crate::event::{Episode, Fact, ItemKind};
 use crate::handoff::{DEMANDED, announces, gist, hidden, sentences, short};
-use crate::store::{EpisodicStore, FactStore, Session, StoreError, redact};
+use crate::store::{EpisodicStore, FactStore, Session, StoreError, redact, redact_named};
 use contextweaver_core::files::{WriteError, replace_file_with};
 use contextweaver_core::text::{TermSet, Terms, sha256_hex};
 
@@ -279,11 +279,13 @@ pub fn consolidate(
         memory.sessions.iter().for_each(|session| join(&mut known, session.clone()));
         for fact in &memory.facts {
             for seen in fact.values.iter().flat_map(|value| &value.seen) {
+                let said = short(&redact_named(&seen.about, &seen.said), MOST_VALUE);
+                let seen = Seen { said, ..seen.clone() };
                 // Somebody may remember a fact by the key `user`; only a statement has a digest behind that.
                 let digest = fact.key.strip_prefix(&seen.about).is_some_and(|rest| rest.starts_with(':'));
                 let stated = digest && STATEMENTS.contains(&seen.about.as_str());
                 let topic = if stated { Topic::Statement } else { Topic::Key };
-                observed.insert((topic, seen.clone()));
+                observed.insert((topic, seen));
             }
         }
         let episodes = memory.episodes.iter().flat_map(|episode| &episode.seen);
@@ -365,7 +367,7 @@ fn observations(
     let hidden = hidden(transcript, config);
     let mut found: Vec<(Topic, Seen)> = Vec::new();
     let mut add = |topic: Topic, about: &str, said: &str, events: Vec<String>| {
-        let (about, said) = (short(&redact(about).text, MOST_KEY), short(&redact(said).text, MOST_VALUE));
+        let (about, said) = (short(&redact(about).text, MOST_KEY), short(&redact_named(about, said), MOST_VALUE));
         if !about.is_empty() && !said.is_empty() {
             found.push((topic, Seen { session: sha256.clone(), about, said, events }));
         }
@@ -821,6 +823,23 @@ mod tests {
         assert!(!same("the web server listens on port 8080", "the web server listens on port 9090"));
         assert!(!same("restart the primary database", "do not restart the primary database"));
         assert!(!same("answer in German", "send a letter"));
+    }
+
+    #[test]
+    fn what_stands_under_a_telling_key_is_masked() {
+        let facts = [("db_password", "hunter2-Zq9x"), ("stripe api key", "q7Lm2Xv9Rt4Kp8Wd3Nh6Yb1"), ("zone", "UTC")];
+        let memory = of(&[("one", &session(&facts, &[], None))], &Rules { min_sessions: 1, ..Rules::default() });
+        let text = serde_json::to_string(&memory).unwrap();
+        assert!(!text.contains("hunter2") && !text.contains("q7Lm2"), "{text}");
+        insta::assert_snapshot!(shown(&memory), @r"
+        InForce Agreed db_password of 1000: [REDACTED: password]
+        InForce Agreed stripe api key of 1000: [REDACTED: secret]
+        InForce Agreed zone of 1000: UTC
+        ");
+        // One that was kept in a file before is masked when the file is consolidated again.
+        let kept = text.replace("[REDACTED: password]", "hunter2-Zq9x");
+        let kept = MemoryFile::parse(kept.as_bytes(), Path::new("m.json")).unwrap();
+        assert_eq!(consolidate(&[], &[kept], &memory.rules, &ContextConfig::default()).unwrap(), memory);
     }
 
     #[test]

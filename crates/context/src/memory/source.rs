@@ -17,7 +17,7 @@ use crate::compile::{Memory, derived_from};
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
-use crate::store::{EpisodicStore, FactStore, Session, redact};
+use crate::store::{EpisodicStore, FactStore, Session, redact, redact_named};
 use contextweaver_core::files::read_file;
 use contextweaver_core::text::{TermSet, Terms, jaccard};
 
@@ -109,7 +109,14 @@ pub fn recall(
     for (number, Remembered { id, text }) in found.into_iter().enumerate() {
         let text = match config.firewall.secrets {
             Secrets::Keep => clean(&text).into_owned(),
-            Secrets::Redact => redact(&clean(&text)).text.into_owned(),
+            Secrets::Redact => {
+                let (key, text) = (clean(&id), clean(&text));
+                // A fact is told as its key and its value.
+                match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
+                    Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
+                    None => redact(&text).text.into_owned(),
+                }
+            }
         };
         let value = short(&text, MOST_TEXT.min(config.memory.max_fact_chars));
         let fact =

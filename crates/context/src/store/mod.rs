@@ -33,7 +33,7 @@ pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
 pub(crate) use memory::lock;
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
 pub(crate) use secrets::redact_member;
-pub use secrets::{Family, Redacted, redact};
+pub use secrets::{Family, Redacted, redact, redact_named};
 pub use session::{Results, Session, SessionError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};

@@ -171,6 +171,53 @@ pub(crate) fn redact_member(name: &str, value: &Json) -> Option<Json> {
     Some(serde_json::from_str(value).unwrap_or_else(|_| value.into()))
 }
 
+/// The bytes of a key that are looked at, from its end: longer than any name of a secret.
+const LONGEST_NAME: usize = 64;
+
+/// Removes secrets from the value of a key: those that [`redact`] finds in it, and what the key tells to be one, as if they
+/// stood together as `key: "value"`. Redacting a redacted value again changes nothing.
+#[must_use]
+pub fn redact_named<'t>(key: &str, value: &'t str) -> Cow<'t, str> {
+    let value = redact(value).text;
+    if let Some(Json::String(masked)) = redact_member(key, &Json::from(&*value)) {
+        return Cow::Owned(masked);
+    }
+    // Names of secrets are written with `_` or `-`, and what a secret is for stands behind its name.
+    let lower = key.to_lowercase();
+    let behind = [" for ", " of ", " in ", " on ", " at ", " to ", " from ", " ("];
+    let head = behind.into_iter().filter_map(|word| lower.find(word)).min().and_then(|end| lower.get(..end));
+    let words = || value.split_whitespace();
+    // A value of one word is the secret itself. In a text only what looks like one is.
+    let quote = if words().nth(1).is_none() { "\"" } else { "" };
+    for name in [Some(lower.as_str()), head].into_iter().flatten() {
+        let name = name.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
+        let from = name.ceil_char_boundary(name.len().saturating_sub(LONGEST_NAME));
+        let name = name.get(from..).unwrap_or_default();
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let family = |word: &str| {
+            let escaped = if quote.is_empty() { word.into() } else { word.replace('\\', "\\\\").replace('"', "\\\"") };
+            let shown = format!("{name}: {quote}{escaped}{quote}");
+            let mut at = 0;
+            while let Some(anchor) = SCANNER.anchors.find_at(&shown, at).filter(|anchor| anchor.start() < name.len()) {
+                let secret = SCANNER.secret(&shown, anchor.start()).filter(|secret| secret.start > name.len());
+                if let Some(secret) = secret {
+                    return Some(secret.family);
+                }
+                at = anchor.start() + 1;
+            }
+            None
+        };
+        if SCANNER.anchors.is_match(&name) && words().any(|word| family(word).is_some()) {
+            let masked = words().map(|word| match family(word) {
+                Some(family) => Cow::Owned(format!("[REDACTED: {family}]")),
+                None => Cow::Borrowed(word),
+            });
+            return Cow::Owned(masked.collect::<Vec<_>>().join(" "));
+        }
+    }
+    value
+}
+
 /// The position of a secret, in bytes.
 struct Secret {
     family: Family,
@@ -699,6 +746,31 @@ mod tests {
             key(F::MailgunKey, format!("ke{}-{}", "y", hex(32))),
             key(F::AgeKey, format!("AGE-{}-1{}", "SECRET-KEY", upper(58))),
         ]
+    }
+
+    #[test]
+    fn a_key_tells_what_its_value_is() {
+        for (key, value, expected) in [
+            ("db_password", "hunter2-Zq9x", "[REDACTED: password]"),
+            ("DB Password:", "hunter", "[REDACTED: password]"),
+            ("stripe api key", "q7Lm2Xv9Rt4Kp8Wd3Nh6Yb1", "[REDACTED: secret]"),
+            ("stripeApiKey", "q7Lm2Xv9Rt4Kp8Wd3Nh6Yb1", "[REDACTED: secret]"),
+            ("password of the staging database", "pa\"ss\\1,x", "[REDACTED: password]"),
+            ("password (staging)", "hunter2-Zq9x", "[REDACTED: password]"),
+            ("password 2", "hunter2-Zq9x", "[REDACTED: password]"),
+            ("password", "hunter2-Zq9x since Monday", "[REDACTED: password] since Monday"),
+            ("password", "ask Ines for it", "ask Ines for it"),
+            ("password", "[REDACTED: password]", "[REDACTED: password]"),
+            ("password", "${DB_PASSWORD}", "${DB_PASSWORD}"),
+            ("password policy", "rotate-9-times", "rotate-9-times"),
+            ("region", "eu-west-1", "eu-west-1"),
+            ("", "x", "x"),
+            ("region", "password=hunter2-Zq9x", "password=[REDACTED: password]"),
+        ] {
+            let masked = redact_named(key, value);
+            assert_eq!(masked, expected, "{key}: {value}");
+            assert_eq!(redact_named(key, &masked), expected, "{key}: {value}");
+        }
     }
 
     #[test]

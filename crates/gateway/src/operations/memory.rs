@@ -13,7 +13,7 @@ use crate::upstream::toolset::{Tool, Toolset};
 use contextweaver_context::clean::clean;
 use contextweaver_context::event::{Episode, Fact, Phase};
 use contextweaver_context::memory::{MemorySource, RecallBounds, SourceError, SqliteMemories, recall, shareable};
-use contextweaver_context::store::{StoreError, Stores, redact};
+use contextweaver_context::store::{StoreError, Stores, redact, redact_named};
 use contextweaver_context::{ContextConfig, Secrets, one_line};
 use contextweaver_core::text::sha256_hex;
 
@@ -140,8 +140,8 @@ impl MemoryServer {
         let facts = shareable(facts, &stores.events.transcript().map_err(told)?);
         let mut rest = facts.iter().filter(|fact| fact.key.as_str() > after);
         let shown: Vec<&Fact> = rest.by_ref().take(MOST_LISTED).collect();
-        let mut lines: Vec<String> =
-            shown.iter().map(|fact| format!("- {}: {}", glance(&fact.key), glance(&kept(&fact.value)))).collect();
+        let line = |fact: &&Fact| format!("- {}: {}", glance(&fact.key), glance(&kept_as(&fact.key, &fact.value)));
+        let mut lines: Vec<String> = shown.iter().map(line).collect();
         match (shown.last(), rest.count()) {
             (None, _) if after.is_empty() => lines.push("nothing is remembered yet".to_owned()),
             (None, _) => lines.push("no key comes after this one".to_owned()),
@@ -156,6 +156,7 @@ impl MemoryServer {
     fn remember(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let stores = self.stores()?;
         let (key, value) = (text(arguments, "key", MOST_KEY)?, text(arguments, "value", MOST_TEXT)?);
+        let value = kept_as(&key, &value);
         if key.contains(":fact:") {
             return Err("`key`: `:fact:` stands in the keys of what results gave; use another".to_owned());
         }
@@ -166,7 +167,7 @@ impl MemoryServer {
         stores.facts.put(Fact { key: key.clone(), value }).map_err(told)?;
         Ok(match before {
             None => format!("kept as {key}"),
-            Some(before) => format!("kept as {key}, in place of: {}", glance(&before.value)),
+            Some(before) => format!("kept as {key}, in place of: {}", glance(&kept_as(&key, &before.value))),
         })
     }
 
@@ -213,6 +214,11 @@ fn text(arguments: &Map<String, Value>, name: &str, most: usize) -> Result<Strin
 /// A text as it may be kept and shown.
 fn kept(text: &str) -> String {
     one_line(&redact(&clean(text)).text)
+}
+
+/// The value of a key as it may be kept and shown: the key may tell that it is a secret.
+fn kept_as(key: &str, value: &str) -> String {
+    one_line(&redact_named(key, &clean(value)))
 }
 
 /// The beginning of a text, for a line of an answer.
