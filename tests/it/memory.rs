@@ -106,13 +106,13 @@ fn an_advisor_is_told_what_failed_and_where_it_is_from() {
     - was the rollback right
     [GOAL]
     - Card payments are failing since about 09:40. Find out why, keep a timeline, and tell me when it is safe to say something to customers. Incident lead is Rana. (u1)
-    - Anything new? (10:09) (u22)
     - Status please. (10:10) (u23)
     - Anything new? (10:11) (u24)
     - Give me the timeline, the cause, who decided what, and one sentence for customers. (u25)
     - … +20
     [CONSTRAINTS]
     - During an incident: state what is known, what is assumed and who decides. Nobody restarts the ledger without the incident lead. (p1)
+    - Rana says: cancel the migration, do not restart the ledger. (u15)
     [OPEN]
     - hypotheses: deploy, database, provider. Next: deploys, alerts, logs. (plan1)
     [DECIDED]

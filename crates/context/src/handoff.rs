@@ -50,13 +50,16 @@ const DECIDED: &[&str] = &[
 ];
 
 /// Words that announce a rule, in what users say.
-pub(crate) const DEMANDED: &[&str] = &[
+const DEMANDED: &[&str] = &[
     "must",
+    "mustn't",
     "never",
     "always",
     "only",
     "do not",
     "don't",
+    "should not",
+    "shouldn't",
     "at most",
     "at least",
     "no more than",
@@ -64,6 +67,7 @@ pub(crate) const DEMANDED: &[&str] = &[
     "until",
     "before",
     "not allowed",
+    "forbidden",
     "under no",
 ];
 
@@ -615,11 +619,23 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
         match item.kind {
             ItemKind::UserTurn => {
                 let goes_first = Some(position) == first || Some(position) == last;
-                add(Part::Goal, Entry::of(item, &item.text), (!goes_first, relevance, recency));
-                if text.chars().count() > LENGTHS[0] {
-                    for sentence in sentences(text).iter().filter(|sentence| announces(sentence, DEMANDED)) {
-                        add(Part::Rules, Entry::of(item, sentence), (true, relevance, recency));
+                let is_short = text.chars().count() <= LENGTHS[0];
+                let rules = demands(text);
+                if is_short && (goes_first || rules.is_empty()) {
+                    // It is shown whole, with the rules in it.
+                    add(Part::Goal, Entry::of(item, &item.text), (!goes_first, relevance, recency));
+                } else {
+                    for rule in &rules {
+                        add(Part::Rules, Entry::of(item, rule), (true, relevance, recency));
                     }
+                    // A short turn is not said twice: what is no rule in it is what was asked for.
+                    let asked = if is_short {
+                        let rest = sentences(text).into_iter().filter(|sentence| !rules.contains(sentence));
+                        rest.collect::<Vec<_>>().join(" ")
+                    } else {
+                        item.text.clone()
+                    };
+                    add(Part::Goal, Entry::of(item, asked), (!goes_first, relevance, recency));
                 }
             }
             ItemKind::Policy => add(Part::Rules, Entry::of(item, &item.text), (false, relevance, position)),
@@ -707,9 +723,67 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
 
 /// Whether the call failed: the log says so, or the text of the result begins so.
 fn failed(item: &ContextItem) -> bool {
-    let text: String = item.text.trim_start_matches(['{', '"', ' ', '\n']).chars().take(12).collect();
-    let text = text.to_lowercase();
-    is_error(item) || ["error", "exception", "traceback", "failed"].iter().any(|word| text.starts_with(word))
+    is_error(item) || begins_with_error(&item.text)
+}
+
+/// Words with which a text begins that tells what went wrong, and what makes a measure of them.
+const ERRORS: [&str; 5] = ["error", "exception", "traceback", "failed", "failure"];
+const MEASURES: [&str; 4] = ["rate", "ratio", "percent", "budget"];
+
+/// Values that say that nothing went wrong.
+const NOTHING: [&str; 7] = ["", "0", "null", "none", "nil", "false", "no"];
+
+/// The characters of a name that are read.
+const MOST_NAME: usize = 60;
+
+/// Whether a text begins with what went wrong. Names of errors without one (`"errors": []`, `Failed: 0`) are passed over:
+/// what stands behind them counts as the beginning.
+fn begins_with_error(text: &str) -> bool {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || "{\"',;|".contains(c));
+        let word =
+            ERRORS.iter().find(|word| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)));
+        let Some(behind) = word.and_then(|word| rest.get(word.len()..)) else { return false };
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
+        let end = behind.char_indices().take(MOST_NAME).find(|(_, c)| !is_name(*c)).map_or(behind.len(), |(at, _)| at);
+        let (more, behind) = behind.split_at(end);
+        // `exceptional` is another word; `error_code` and `ErrorResponse` are not.
+        let is_other = more.strip_prefix('s').unwrap_or(more).starts_with(char::is_lowercase);
+        let measured = more.trim_start_matches(['_', '-', ' ']);
+        if is_other || MEASURES.iter().any(|measure| measured.eq_ignore_ascii_case(measure)) {
+            return false;
+        }
+        match behind_nothing(behind) {
+            Some(after) => rest = after,
+            None => return true,
+        }
+    }
+}
+
+/// What stands behind the value of a name, where the value says that there is nothing; `text` begins behind the name.
+fn behind_nothing(text: &str) -> Option<&str> {
+    let value = text.trim_start_matches(['"', '\'']).trim_start().strip_prefix([':', '='])?.trim_start();
+    for (open, close) in [('[', ']'), ('{', '}')] {
+        if let Some(inside) = value.strip_prefix(open) {
+            return inside.trim_start().strip_prefix(close);
+        }
+    }
+    let says_nothing = |value: &str| NOTHING.iter().any(|nothing| value.trim().eq_ignore_ascii_case(nothing));
+    for quote in ['"', '\''] {
+        if let Some(inside) = value.strip_prefix(quote) {
+            return inside.split_once(quote).filter(|(value, _)| says_nothing(value)).map(|(_, after)| after);
+        }
+    }
+    let end = value.find(|c: char| c.is_whitespace() || ",;|)}]".contains(c)).unwrap_or(value.len());
+    let (value, after) = value.split_at(end);
+    // The value ends there: `0 of 9`, and not `0 rows were written`.
+    let next = after.trim_start_matches([' ', '\t']);
+    let ends = next.is_empty()
+        || next.starts_with([',', ';', '|', ')', '}', ']', '\n', '\r', '/'])
+        || (next.starts_with("of ") && value == "0")
+        || next.split(char::is_whitespace).next().is_some_and(|word| word.contains([':', '=']));
+    (ends && !value.is_empty() && says_nothing(value.trim_end_matches('.'))).then_some(after)
 }
 
 /// The name of what a call calls.
@@ -724,9 +798,15 @@ fn is_done(line: &str) -> bool {
     ["[x]", "✓", "✔", "☑", "(done)", ": done", "- done"].iter().any(|mark| line.contains(mark))
 }
 
+/// The sentences in which a user states a rule, each on one line. A question states none.
+pub(crate) fn demands(text: &str) -> Vec<String> {
+    let states = |said: &String| !said.ends_with(['?', '？']) && announces(said, DEMANDED);
+    sentences(text).into_iter().filter(states).collect()
+}
+
 /// Whether the text has one of the words, between word boundaries.
-pub(crate) fn announces(text: &str, words: &[&str]) -> bool {
-    let text = text.to_lowercase();
+fn announces(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase().replace('’', "'");
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     words.iter().any(|word| {
         text.match_indices(word).any(|(at, _)| {
@@ -742,7 +822,7 @@ fn beginning(text: &str) -> &str {
 }
 
 /// The sentences of a text, each on one line.
-pub(crate) fn sentences(text: &str) -> Vec<String> {
+fn sentences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut start = 0;
@@ -1178,6 +1258,72 @@ mod tests {
         let mut bytes = Vec::new();
         session.write(&mut bytes).unwrap();
         assert!(!String::from_utf8(bytes).unwrap().contains("hunter2"));
+    }
+
+    #[test]
+    fn a_short_turn_that_states_a_rule_is_a_rule() {
+        for rule in [
+            "Never touch the production database.",
+            "You must ask before each deployment.",
+            "Don’t write to the archive.",
+            "You mustn't write to the archive.",
+            "Only use the replica.",
+        ] {
+            let manager = ContextManager::default();
+            let add = |id: String, text: &str| {
+                manager.ingest(ContextItem::new(id, ItemKind::UserTurn, text)).unwrap();
+            };
+            add("u0".to_owned(), "The report on orders is wrong. Find out why.");
+            add("u1".to_owned(), &format!("Thanks. {rule} Why do you always ask?"));
+            for number in 2..10 {
+                add(format!("u{number}"), &format!("Fine, go on with part {number} of the report."));
+            }
+            for budget in [120, 200, 300] {
+                let pack = handed(&manager, "", budget);
+                assert!(pack.text.contains(&format!("[RULES]\n- {rule}")), "{budget}: {}", pack.text);
+                assert_eq!(pack.text.matches(rule).count(), 1, "{}", pack.text);
+            }
+            let pack = handed(&manager, "", 3000);
+            assert!(pack.text.contains("- Thanks. Why do you always ask?\n"), "{}", pack.text);
+        }
+    }
+
+    #[test]
+    fn only_what_went_wrong_is_a_failure() {
+        for (text, expected) in [
+            (r#"{"errors": [], "data": {"id": 7}}"#, false),
+            (r#"{"errors":[{"message":"no such id"}],"data":null}"#, true),
+            (r#"{"error": null, "rows": []}"#, false),
+            (r#"{"error": "", "rows": []}"#, false),
+            (r#"{"error": false}"#, false),
+            (r#"{"error": "none of the replicas answered"}"#, true),
+            (r#"{"error_code": 5, "text": "refused"}"#, true),
+            (r#"{"error_rate": 0.02, "calls": 900}"#, false),
+            (r#"{"errors": {}, "error": "refused"}"#, true),
+            ("{'errors': [ ], 'failed': 3}", true),
+            ("{'error': None, 'rows': 3}", false),
+            ("Failed: 0, passed: 212, skipped: 3", false),
+            ("Failed: 3, passed: 209", true),
+            ("failed=0 errors=0 ok=3", false),
+            ("failed=0 errors=2 ok=3", true),
+            ("Errors: none", false),
+            ("Errors: 0\nFailures: 1", true),
+            ("Failed: 0 of 212", false),
+            ("Error: 0 rows were written", true),
+            ("Error: none of the replicas answered", true),
+            ("Error count: 0", false),
+            ("error: the table is locked", true),
+            ("Failed to open the connection", true),
+            ("Traceback (most recent call last):", true),
+            ("errorless", false),
+            ("ErrorResponse: refused", true),
+            ("12 rows", false),
+        ] {
+            assert_eq!(failed(&ContextItem::new("r1", ItemKind::ToolResult, text)), expected, "{text}");
+        }
+        let mut marked = ContextItem::new("r1", ItemKind::ToolResult, "Failed: 0");
+        marked.metadata.insert("is_error".to_owned(), true.into());
+        assert!(failed(&marked));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::day::Day;
 use crate::compile::{Memory, derived_from, named, one_line};
 use crate::config::ContextConfig;
 use crate::event::{Episode, Fact, ItemKind};
-use crate::handoff::{DEMANDED, announces, gist, hidden, sentences, short};
+use crate::handoff::{demands, gist, hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, StoreError, redact, redact_named};
 use contextweaver_core::files::{WriteError, replace_file_with};
 use contextweaver_core::text::{TermSet, Terms, sha256_hex};
@@ -407,8 +407,7 @@ fn observations(
             },
             ItemKind::Policy => add(Topic::Statement, "policy", &item.text, event()),
             ItemKind::UserTurn => {
-                let demands = sentences(&item.text).into_iter().filter(|sentence| announces(sentence, DEMANDED));
-                demands.for_each(|sentence| add(Topic::Statement, "user", &sentence, event()));
+                demands(&item.text).iter().for_each(|sentence| add(Topic::Statement, "user", sentence, event()));
             }
             _ => {}
         }
