@@ -696,7 +696,8 @@ fn kinds() -> Vec<Kind> {
             schema: "memory",
             examples: vec![json!({"format": "contextweaver memory", "schema": 1,
                 "rules": {"as_of": "2026-11-24", "min_sessions": 2, "similarity": 60, "forget_after": 90},
-                "sessions": [{"sha256": "a1", "name": "monday", "day": "2026-11-23", "events": 3, "left_out": 0}],
+                "sessions": [{"sha256": "a1", "name": "monday", "day": "2026-11-23", "events": 3, "left_out": 0,
+                    "begins": "0a1b2c3d"}],
                 "facts": [{"key": "zone", "standing": "in_force", "agreement": "agreed", "count": 1, "weight": 977,
                     "values": [{"value": "UTC", "seen": [
                         {"session": "a1", "about": "zone", "said": "UTC", "events": ["u1"]}]}]}],

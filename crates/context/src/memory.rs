@@ -2,6 +2,7 @@
 
 mod consolidate;
 mod day;
+mod same;
 mod source;
 
 pub use consolidate::{

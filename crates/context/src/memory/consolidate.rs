@@ -9,9 +9,13 @@
 //! Events that are too sensitive for prompts are not read, and secrets are masked whatever the configuration says: a memory
 //! outlives the conversation that it is of.
 //!
-//! Observations that say the same (equal, or similar in their words with the same numbers and negations) are one value.
-//! Where one key has several values, the latest one is in force and names the others, if the dates of the sessions tell
-//! which it is. Otherwise the values stand side by side.
+//! Values of a key that differ in nothing that carries meaning are one value, and so are statements of which one adds a
+//! detail to the other. Where one key has several values, the latest one is in force and names the others, if the dates of
+//! the sessions tell which it is. Otherwise the values stand side by side.
+//!
+//! A session that begins with all events of another is that session grown: what it said before it had grown does not count
+//! beside it. A memory holds digests of the beginnings of each session, so that it can tell that of sessions whose files it
+//! does not have.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,13 +24,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::day::Day;
+use super::same::{Place, places};
 use crate::compile::{Memory, derived_from, named, one_line};
 use crate::config::ContextConfig;
-use crate::event::{Episode, Fact, ItemKind};
+use crate::event::{ContextItem, Episode, Fact, ItemKind};
 use crate::handoff::{demands, gist, hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, StoreError, redact, redact_named};
 use contextweaver_core::files::{WriteError, replace_file_with};
-use contextweaver_core::text::{TermSet, Terms, sha256_hex};
+use contextweaver_core::text::sha256_hex;
 
 /// The version of the form of memory files.
 const SCHEMA: u32 = 1;
@@ -49,9 +54,23 @@ const HALF_LIFE: u64 = 30;
 /// the same way happened twice.
 const SAME_EPISODE: u8 = 90;
 
-/// Words that turn a statement into its opposite.
-const NEGATIONS: &[&str] =
-    &["not", "no", "never", "without", "cannot", "can't", "don't", "nicht", "kein", "nie", "ne", "pas"];
+/// The percent at which texts are one only where they differ in nothing that carries meaning: of two values of one key, one
+/// that adds something is another value.
+const SAME_VALUE: u8 = 100;
+
+/// The beginnings of a session of which a memory has digests: each of the first ones, then each that is longer than the one
+/// before by this share of it.
+const BEGINNINGS: usize = 32;
+const FURTHER: usize = 16;
+
+/// The hexadecimal digits of the digest of a beginning. All up to the same length are compared at once.
+const BEGINNING: usize = 8;
+
+/// The member of an event's metadata in which the adapters keep the rest of a message.
+const KEPT: &str = "wire";
+
+/// The members of an event, or of a message, in which formats say when it was.
+const TIMES: [&str; 4] = ["timestamp", "created_at", "time", "date"];
 
 /// How sessions are consolidated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +81,8 @@ pub struct Rules {
     pub as_of: Option<Day>,
     /// The number of sessions that must speak of a fact before it is in force.
     pub min_sessions: usize,
-    /// The share of their words, in percent, that two statements must have in common to count as one, from 1 to 100.
+    /// The share of its words, in percent, that a statement must have in common with a shorter one to count as the same with
+    /// a detail, from 1 to 100.
     pub similarity: u8,
     /// The days without a session that speaks of it after which something is out of force.
     pub forget_after: u64,
@@ -105,7 +125,7 @@ pub struct MemoryFile {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemorySession {
-    /// SHA-256 (hex) of its session file.
+    /// SHA-256 (hex) of its session file, if that named no source: where a session was read from is no part of it.
     pub sha256: String,
     /// What it is called.
     pub name: String,
@@ -116,6 +136,9 @@ pub struct MemorySession {
     pub events: usize,
     /// Statements that were not read, because there are too many.
     pub left_out: usize,
+    /// Digests of its beginnings, the shortest first. Those of the session when it has grown begin with these.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub begins: String,
 }
 
 /// Whether something is in force.
@@ -291,9 +314,9 @@ pub fn consolidate(
         let episodes = memory.episodes.iter().flat_map(|episode| &episode.seen);
         observed.extend(episodes.map(|seen| (Topic::Episode, seen.clone())));
     }
+    forget_outgrown(&mut known, &mut observed);
     let days: HashMap<&str, Day> =
         known.values().filter_map(|session| Some((session.sha256.as_str(), session.day?))).collect();
-    let mut terms = Terms::default();
     let view = View { days: &days, rules };
     let of = |topic: Topic| observed.iter().filter(move |(found, _)| *found == topic).map(|(_, seen)| seen);
 
@@ -301,14 +324,11 @@ pub fn consolidate(
     of(Topic::Key).for_each(|seen| by_key.entry(normal_key(&seen.about)).or_default().push(seen));
     let mut facts: Vec<MemoryFact> = Vec::new();
     for seen in by_key.into_values() {
-        facts.push(view.fact(
-            most_used(seen.iter().map(|seen| seen.about.as_str())),
-            view.values(&seen, rules.similarity, &mut terms),
-        ));
+        facts.push(view.fact(most_used(seen.iter().map(|seen| seen.about.as_str())), view.values(&seen, SAME_VALUE)));
     }
     for about in STATEMENTS {
         let seen: Vec<&Seen> = of(Topic::Statement).filter(|seen| seen.about == about).collect();
-        for value in view.values(&seen, rules.similarity, &mut terms) {
+        for value in view.values(&seen, rules.similarity) {
             let digest = sha256_hex(value.value.as_bytes());
             facts.push(view.fact(format!("{about}:{}", digest.get(..12).unwrap_or_default()), vec![value]));
         }
@@ -317,11 +337,8 @@ pub fn consolidate(
 
     let seen: Vec<&Seen> = of(Topic::Episode).collect();
     let mut ids = BTreeSet::new();
-    let mut episodes: Vec<MemoryEpisode> = view
-        .values(&seen, rules.similarity.max(SAME_EPISODE), &mut terms)
-        .into_iter()
-        .map(|value| view.episode(value))
-        .collect();
+    let mut episodes: Vec<MemoryEpisode> =
+        view.values(&seen, rules.similarity.max(SAME_EPISODE)).into_iter().map(|value| view.episode(value)).collect();
     episodes.sort_by(|left, right| (left.day, &left.id, &left.summary).cmp(&(right.day, &right.id, &right.summary)));
     for episode in &mut episodes {
         while !ids.insert(episode.id.clone()) {
@@ -348,8 +365,46 @@ fn join(known: &mut BTreeMap<String, MemorySession>, session: MemorySession) {
             before.day = before.day.max(session.day);
             before.name = session.name.min(std::mem::take(&mut before.name));
             before.left_out = before.left_out.max(session.left_out);
+            before.begins = session.begins.max(std::mem::take(&mut before.begins));
         }
     }
+}
+
+/// Removes the sessions that another one has outgrown, with what they said. The other is of their day at least.
+fn forget_outgrown(known: &mut BTreeMap<String, MemorySession>, observed: &mut Observations) {
+    let mut sessions: Vec<&MemorySession> = known.values().filter(|session| !session.begins.is_empty()).collect();
+    // What begins with a text stands right behind it.
+    sessions.sort_by_key(|session| (session.begins.as_str(), session.events));
+    let mut outgrown: BTreeSet<String> = BTreeSet::new();
+    let mut days: BTreeMap<String, Option<Day>> = BTreeMap::new();
+    for (at, session) in sessions.iter().enumerate() {
+        let behind = sessions.iter().skip(at + 1).take_while(|other| other.begins.starts_with(&session.begins));
+        for other in behind.filter(|other| other.events > session.events) {
+            outgrown.insert(session.sha256.clone());
+            let day = days.entry(other.sha256.clone()).or_default();
+            *day = session.day.max(*day);
+        }
+    }
+    known.retain(|sha256, _| !outgrown.contains(sha256));
+    for (sha256, day) in days {
+        if let Some(session) = known.get_mut(&sha256) {
+            session.day = session.day.max(day);
+        }
+    }
+    observed.retain(|(_, seen)| !outgrown.contains(&seen.session));
+}
+
+/// Digests of the beginnings of the events, each of all events up to there.
+fn begins(events: &[ContextItem]) -> Result<String, serde_json::Error> {
+    let (mut digests, mut digest, mut next) = (String::new(), String::new(), 1);
+    for (count, event) in (1..).zip(events) {
+        digest = sha256_hex(format!("{digest}{}", serde_json::to_string(event)?).as_bytes());
+        if count == next {
+            digests.push_str(digest.get(..BEGINNING).unwrap_or_default());
+            next += if count < BEGINNINGS { 1 } else { count / FURTHER };
+        }
+    }
+    Ok(digests)
 }
 
 /// What a session says.
@@ -359,9 +414,8 @@ fn observations(
 ) -> Result<(MemorySession, Observations), MemoryFileError> {
     let Consolidated { name, day, session } = one;
     let mut bytes = Vec::new();
-    session
-        .write(&mut bytes)
-        .map_err(|error| StoreError::Backend { place: (*name).to_owned(), reason: error.to_string() })?;
+    let failed = |reason: String| StoreError::Backend { place: (*name).to_owned(), reason };
+    session.write_from("", &mut bytes).map_err(|error| failed(error.to_string()))?;
     let (sha256, transcript) = (sha256_hex(&bytes), &session.transcript);
     drop(bytes);
     let hidden = hidden(transcript, config);
@@ -426,6 +480,7 @@ fn observations(
         day: day.or_else(|| latest_day(session)),
         events: transcript.len(),
         left_out,
+        begins: begins(transcript.items()).map_err(|error| failed(error.to_string()))?,
     };
     // One statement may stand in several events.
     let mut joined: BTreeMap<(Topic, String, String), BTreeSet<String>> = BTreeMap::new();
@@ -440,17 +495,23 @@ fn observations(
     Ok((session, seen))
 }
 
-/// The latest day that the metadata of an event names.
+/// The latest day that the metadata of an event names, or the message that a format keeps there.
 fn latest_day(session: &Session) -> Option<Day> {
-    let of = |name: &str| {
-        let values = session
-            .transcript
-            .items()
-            .iter()
-            .filter_map(move |item| item.metadata.get(name)?.as_str().map(str::to_owned));
-        values.filter_map(|text| Day::at_start(&text)).max()
+    let of = |item: &ContextItem| {
+        let own = TIMES.iter().filter_map(|name| Day::at_start(item.metadata.get(*name)?.as_str()?)).max();
+        // A message and its parts have times of their own; what lies deeper is what they speak of.
+        let wire = item.metadata.get(KEPT);
+        let kept = |place: &str| wire.and_then(|wire| wire.pointer(place));
+        let message = kept("/opens/value");
+        let parts = message.and_then(|message| message.get("parts")?.as_array()).into_iter().flatten();
+        own.max(parts.chain(message).chain(kept("/part/value")).filter_map(named_day).max())
     };
-    ["timestamp", "created_at", "time", "date"].into_iter().filter_map(of).max()
+    session.transcript.items().iter().filter_map(of).max()
+}
+
+/// The latest day that the members of an object name.
+fn named_day(object: &Value) -> Option<Day> {
+    TIMES.iter().filter_map(|name| Day::at_start(object.get(name)?.as_str()?)).max()
 }
 
 /// Whether the text before a colon is a key, and not the beginning of a sentence.
@@ -458,11 +519,23 @@ fn is_key(text: &str) -> bool {
     text.chars().count() <= 40 && text.split_whitespace().count() <= 4 && !text.is_empty()
 }
 
-/// Keys that differ in nothing but case and separators are one.
+/// Keys that differ in nothing but case and separators are one. Signs are no separators: C is not C++.
 fn normal_key(key: &str) -> String {
-    let words = key.split(|c: char| !c.is_alphanumeric() && c != '.').filter(|word| !word.is_empty());
-    let plain = words.map(str::to_lowercase).collect::<Vec<_>>().join("_");
-    if plain.is_empty() { key.to_owned() } else { plain }
+    const SEPARATORS: &str = "_-/\\:,;|?!()[]{}<>'\"`‘’“”–—";
+    let is_separator = |c: char| c.is_whitespace() || c.is_control() || SEPARATORS.contains(c);
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before = ' ';
+    let mut rest = key.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_minus = c == '-' && !before.is_alphanumeric() && rest.peek().is_some_and(char::is_ascii_digit);
+        match words.last_mut() {
+            Some(word) if is_minus || !is_separator(c) => word.extend(c.to_lowercase()),
+            _ => words.push(String::new()),
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() { key.to_owned() } else { words.join("_") }
 }
 
 /// The text that occurs most often; the shortest and first one among equals.
@@ -486,20 +559,26 @@ impl View<'_> {
         (days.iter().flatten().max().copied(), days.iter().all(Option::is_some))
     }
 
-    /// The observations by what they say: equal or similar ones together, in the order of their text.
-    fn values(&self, seen: &[&Seen], percent: u8, terms: &mut Terms) -> Vec<MemoryValue> {
+    /// The observations by what they say, in the order of their text; see [`places`] for what is one.
+    fn values(&self, seen: &[&Seen], percent: u8) -> Vec<MemoryValue> {
         let mut texts: Vec<&str> = seen.iter().map(|seen| seen.said.as_str()).collect();
         texts.sort_unstable();
         texts.dedup();
-        let groups = groups(&texts, percent, terms);
-        let group_of: HashMap<&str, usize> = texts.iter().copied().zip(groups).collect();
+        let places = places(&texts, percent);
+        let place_of: HashMap<&str, Place> = texts.iter().copied().zip(places).collect();
         let mut together: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
         for one in seen {
-            together.entry(group_of[one.said.as_str()]).or_default().push((*one).clone());
+            together.entry(place_of[one.said.as_str()].group).or_default().push((*one).clone());
         }
         let value = |mut seen: Vec<Seen>| {
             seen.sort();
-            MemoryValue { value: most_used(seen.iter().map(|seen| seen.said.as_str())), seen }
+            // With a detail or without it, the latest wording holds; which of the same words are used says nothing.
+            let (newest, all_dated) = self.latest(&seen);
+            let day = |seen: &&Seen| self.days.get(seen.session.as_str()).copied();
+            let meaning = |seen: &Seen| place_of[seen.said.as_str()].meaning;
+            let latest: Vec<usize> = seen.iter().filter(|seen| day(seen) == newest).map(meaning).collect();
+            let told = seen.iter().filter(|seen| !all_dated || latest.contains(&meaning(seen)));
+            MemoryValue { value: most_used(told.map(|seen| seen.said.as_str())), seen }
         };
         let mut values: Vec<MemoryValue> = together.into_values().map(value).collect();
         values.sort_by(|left, right| left.value.cmp(&right.value));
@@ -554,68 +633,6 @@ impl View<'_> {
         let whole = u32::try_from(halvings).ok().and_then(|halvings| WEIGHT.checked_shr(halvings)).unwrap_or_default();
         whole - whole * rest / (2 * HALF_LIFE)
     }
-}
-
-/// For each text the number of its group: texts that say the same are in one. `percent` is the share of words that similar
-/// texts have in common.
-fn groups(texts: &[&str], percent: u8, terms: &mut Terms) -> Vec<usize> {
-    let mut parents: Vec<usize> = (0..texts.len()).collect();
-    fn root(parents: &mut [usize], mut at: usize) -> usize {
-        while parents[at] != at {
-            parents[at] = parents[parents[at]];
-            at = parents[at];
-        }
-        at
-    }
-    // The smaller number stays, so that the groups do not depend on the order in which pairs are found.
-    let join = |parents: &mut [usize], left: usize, right: usize| {
-        let (left, right) = (root(parents, left), root(parents, right));
-        parents[left.max(right)] = left.min(right);
-    };
-    let mut equal: HashMap<String, usize> = HashMap::new();
-    let mut by_guard: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, text) in texts.iter().enumerate() {
-        let words: Vec<String> = one_line(text).split(' ').map(|word| word.to_lowercase()).collect();
-        match equal.entry(words.join(" ").trim_end_matches(['.', '!']).to_owned()) {
-            std::collections::hash_map::Entry::Occupied(first) => join(&mut parents, *first.get(), at),
-            std::collections::hash_map::Entry::Vacant(first) => {
-                first.insert(at);
-                // What has other numbers or negations says something else, however similar its words are.
-                let bare = |word: &String| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-                let mut guards: Vec<String> = words.iter().map(bare).collect();
-                guards.retain(|word| word.contains(|c: char| c.is_numeric()) || NEGATIONS.contains(&word.as_str()));
-                guards.sort();
-                by_guard.entry(guards.join(" ")).or_default().push(at);
-            }
-        }
-    }
-    let percent = usize::from(percent);
-    for members in by_guard.into_values().filter(|members| members.len() > 1) {
-        let sets: Vec<TermSet> = members.iter().map(|&at| terms.set(texts[at])).collect();
-        let mut times: HashMap<u64, usize> = HashMap::new();
-        sets.iter().flat_map(TermSet::hashes).for_each(|hash| *times.entry(*hash).or_default() += 1);
-        // Two similar sets share one of their rarest terms: as many as can be missing, and one more.
-        let mut holders: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (number, set) in sets.iter().enumerate() {
-            let mut rare: Vec<u64> = set.hashes().to_vec();
-            rare.sort_by_key(|hash| (times[hash], *hash));
-            rare.truncate((set.len() + 1).saturating_sub((set.len() * percent).div_ceil(100)));
-            for hash in rare {
-                let earlier = holders.entry(hash).or_default();
-                for &other in earlier.iter() {
-                    let (left, right) = (members[number], members[other]);
-                    if root(&mut parents, left) != root(&mut parents, right) {
-                        let shared = set.intersection(&sets[other]);
-                        if shared * 100 >= percent * (set.len() + sets[other].len() - shared) {
-                            join(&mut parents, left, right);
-                        }
-                    }
-                }
-                earlier.push(number);
-            }
-        }
-    }
-    (0..texts.len()).map(|at| root(&mut parents, at)).collect()
 }
 
 impl MemoryFile {
@@ -714,8 +731,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::event::Sensitivity;
     use crate::event::ToolOutput;
-    use crate::event::{ContextItem, Sensitivity};
     use crate::manager::ContextManager;
 
     /// A session with these facts, things that the user says, and a day.
@@ -812,16 +829,124 @@ mod tests {
 
     #[test]
     fn similar_statements_with_other_numbers_stay_apart() {
-        let mut terms = Terms::default();
-        let mut same = |left: &str, right: &str| {
-            let groups = groups(&[left, right], 60, &mut terms);
-            groups[0] == groups[1]
+        let same = |left: &str, right: &str| {
+            let places = places(&[left, right], 60);
+            places[0].group == places[1].group
         };
         assert!(same("always answer in German", "Please always answer in German."));
         assert!(same("UTC", "utc"));
         assert!(!same("the web server listens on port 8080", "the web server listens on port 9090"));
         assert!(!same("restart the primary database", "do not restart the primary database"));
         assert!(!same("answer in German", "send a letter"));
+    }
+
+    /// How two values of one key, of two days, stand to each other, and which is told.
+    fn told(values: [&str; 2]) -> (Agreement, String) {
+        let earlier = session(&[("the key", values[0])], &[], None);
+        let later = session(&[("the key", values[1])], &[], None);
+        let day = |day: &str| Some(day.parse().unwrap());
+        let taken = [
+            Consolidated { name: "earlier", day: day("2026-11-20"), session: &earlier },
+            Consolidated { name: "later", day: day("2026-11-23"), session: &later },
+        ];
+        let memory = consolidate(&taken, &[], &Rules::default(), &ContextConfig::default()).unwrap();
+        let facts: Vec<&MemoryFact> = memory.facts.iter().collect();
+        assert_eq!(facts.len(), 1, "{values:?}");
+        (facts[0].agreement, facts[0].told())
+    }
+
+    #[test]
+    fn values_that_differ_in_meaning_are_a_conflict_and_the_later_one_holds() {
+        for values in [
+            ["5", "-5"],
+            ["+3", "-3"],
+            ["5", "\u{2212}5"],
+            ["< 5", "> 5"],
+            ["<5", ">5"],
+            ["$5", "€5"],
+            ["5 %", "5"],
+            ["copy from prod to staging", "copy from staging to prod"],
+            [
+                "The primary database of the billing service is MySQL",
+                "The primary database of the billing service is Postgres",
+            ],
+            ["The deployment window on Sundays is open", "The deployment window on Sundays isn't open"],
+            ["The deployment window on Sundays is open", "The deployment window on Sundays isn’t open"],
+            ["it will restart the whole cluster by itself", "it won't restart the whole cluster by itself"],
+            ["the nightly job can delete old backups", "the nightly job cannot delete old backups"],
+            ["the team lead of billing is Adam", "the team lead of billing is Adams"],
+            ["/srv/data/reports/final.csv", "/srv/data/reports/draft.csv"],
+            ["/srv/data/..", "/srv/data/."],
+            ["plan A", "plan B"],
+            ["C", "C++"],
+            ["copy to product storage in the region", "copy to production storage in the region"],
+            [
+                "backups are kept in the region eu-west-1 for the whole team",
+                "backups are kept in the region eu-west-1 for the whole team and others",
+            ],
+        ] {
+            let [earlier, later] = values;
+            assert_eq!(told(values), (Agreement::Latest, format!("{later} (before: {earlier})")), "{values:?}");
+            assert_eq!(told([later, earlier]).0, Agreement::Latest, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_differ_in_no_meaning_agree() {
+        for values in [
+            ["UTC", "utc"],
+            ["The backup runs on Sundays", "the backup runs on Sundays."],
+            ["a backup of the database", "backup of the database"],
+            ["the server restarts on Sunday", "the servers restarted on Sunday"],
+            ["answer in German", "Please answer in German!"],
+            ["it does not restart", "it doesn't restart"],
+            ["it can't restart", "It cannot restart"],
+            ["it isn't open", "it isn’t open"],
+            ["\"MySQL\"", "MySQL"],
+            ["Deployments run on Monday", "deployments run on Monday"],
+        ] {
+            assert_eq!(told(values).0, Agreement::Agreed, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_one_where_only_case_and_separators_differ() {
+        let facts = |keys: &[&str]| {
+            let facts: Vec<(&str, &str)> = keys.iter().map(|key| (*key, "x")).collect();
+            of(&[("one", &session(&facts, &[], None))], &Rules::default()).facts.len()
+        };
+        for one in [["Team Lead", "team_lead"], ["team-lead", "team lead:"], ["region (aws)", "Region aws"]] {
+            assert_eq!(facts(&one), 1, "{one:?}");
+        }
+        let apart = ["C version", "C++ version", "C# version", ".NET version", "NET version", "f(x=1)", "f(x=-1)"];
+        assert_eq!(facts(&apart), apart.len());
+    }
+
+    #[test]
+    fn statements_are_one_where_one_adds_a_detail_and_neither_contradicts() {
+        let rules = Rules { min_sessions: 1, ..Rules::default() };
+        let said = |texts: &[&str]| {
+            let days = ["2026-11-01", "2026-11-02", "2026-11-03"];
+            let sessions: Vec<Session> =
+                texts.iter().zip(days).map(|(text, day)| session(&[], &[text], Some(day))).collect();
+            let named: Vec<(&str, &Session)> = days.iter().copied().zip(&sessions).collect();
+            let memory = of(&named, &rules);
+            memory.facts.into_iter().map(|fact| fact.values[0].value.clone()).collect::<BTreeSet<_>>()
+        };
+        let told = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+        // The latest wording holds.
+        let (short, long) = ("Never restart the primary database.", "Never restart the primary billing database.");
+        assert_eq!(said(&[short, long]), told(&[long]));
+        assert_eq!(said(&[long, short]), told(&[short]));
+        for apart in [
+            &["Never restart the primary database.", "Never restart the secondary database."][..],
+            &["You must copy from prod to staging.", "You must copy from staging to prod."],
+            &["Always answer in German.", "Always answer in German if asked."],
+            &["You must restart the whole primary database.", "You must not restart the whole primary database."],
+            &["Always wait for the build.", "Always wait for the build of A.", "Always wait for the build of B."],
+        ] {
+            assert_eq!(said(apart), told(apart));
+        }
     }
 
     #[test]
@@ -839,6 +964,88 @@ mod tests {
         let kept = text.replace("[REDACTED: password]", "hunter2-Zq9x");
         let kept = MemoryFile::parse(kept.as_bytes(), Path::new("m.json")).unwrap();
         assert_eq!(consolidate(&[], &[kept], &memory.rules, &ContextConfig::default()).unwrap(), memory);
+    }
+
+    #[test]
+    fn a_session_that_has_grown_is_one_session() {
+        let said = ["You must greet.", "Hello.", "Always answer in German."];
+        let begun = session(&[("region", "eu")], &said[..1], None);
+        let grown = session(&[("region", "us")], &said, None);
+        let other = session(&[("region", "eu")], &["You must greet them.", "Hello."], None);
+        let rules = Rules::default();
+        let whole = of(&[("chat", &grown)], &rules);
+        assert_eq!(of(&[("chat", &begun), ("chat", &grown)], &rules), whole);
+        let next = |session, memory: &MemoryFile| {
+            let taken = Consolidated { name: "chat", day: None, session };
+            consolidate(&[taken], std::slice::from_ref(memory), &rules, &ContextConfig::default()).unwrap()
+        };
+        assert_eq!(next(&grown, &of(&[("chat", &begun)], &rules)), whole);
+        assert_eq!(next(&begun, &whole), whole);
+        assert_eq!(of(&[("other", &other), ("chat", &grown)], &rules).sessions.len(), 2);
+        // The day that somebody gave for the beginning is the least that the whole can be of.
+        let day: Day = "2026-11-20".parse().unwrap();
+        let taken = [
+            Consolidated { name: "chat", day: Some(day), session: &begun },
+            Consolidated { name: "chat", day: None, session: &grown },
+        ];
+        let memory = consolidate(&taken, &[], &rules, &ContextConfig::default()).unwrap();
+        assert_eq!(memory.sessions.iter().map(|session| session.day).collect::<Vec<_>>(), [Some(day)]);
+        // Logs of every kind grow: what was ingested of the beginning is the beginning of what is ingested of the whole.
+        let rows: String = (0..900).map(|n| format!("row {n}\\n")).collect();
+        let chat = [
+            r#"{"role": "user", "content": "Which hosts are there?"}"#.to_owned(),
+            r#"{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "hosts", "arguments": "{}"}}]}"#.to_owned(),
+            format!(r#"{{"role": "tool", "tool_call_id": "c1", "content": "{rows}"}}"#),
+            r#"{"role": "assistant", "content": "There are 900."}"#.to_owned(),
+            r#"{"role": "user", "content": "You must count again."}"#.to_owned(),
+        ];
+        let line = |number: usize, role: &str, content: &str| {
+            format!(
+                r#"{{"parentUuid": null, "isSidechain": false, "sessionId": "s", "type": "{role}", "message": {{"role": "{role}", "content": {content}}}, "uuid": "u{number}", "timestamp": "2026-11-0{number}T10:00:00Z"}}"#
+            )
+        };
+        let lines = [
+            line(1, "user", r#""Which hosts are there?""#),
+            line(
+                2,
+                "assistant",
+                r#"[{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "t1", "name": "hosts", "input": {}}]"#,
+            ),
+            line(3, "user", &format!(r#"[{{"type": "tool_result", "tool_use_id": "t1", "content": "{rows}"}}]"#)),
+            line(4, "assistant", r#"[{"type": "text", "text": "There are 900."}]"#),
+            line(5, "user", r#""You must count again.""#),
+        ];
+        let ingested =
+            |log: String| crate::ingest(log.into_bytes(), "chat", "chat", &ContextConfig::default()).unwrap().session;
+        for count in 1..5 {
+            let log = |count: usize| format!("[{}]", chat[..count].join(","));
+            for (begun, grown) in [(log(count), log(5)), (lines[..count].join("\n"), lines.join("\n"))] {
+                let (begun, grown) = (ingested(begun), ingested(grown));
+                assert_eq!(of(&[("a", &begun), ("b", &grown)], &rules), of(&[("b", &grown)], &rules), "{count}");
+            }
+        }
+        // Where a session was read from is no part of it.
+        let elsewhere = Session { source: "./elsewhere.json".to_owned(), ..session(&[("region", "us")], &said, None) };
+        assert_eq!(of(&[("chat", &elsewhere), ("chat", &grown)], &rules), whole);
+    }
+
+    #[test]
+    fn days_are_found_in_what_the_formats_keep() {
+        let lines = [
+            r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s","type":"user","message":{"role":"user","content":"Why?"},"uuid":"u1","timestamp":"2026-11-01T10:00:00Z"}"#,
+            r#"{"timestamp":"2026-11-02T10:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Why?"}]}}"#,
+            r#"[{"parts":[{"content":"Why?","timestamp":"2026-11-03T03:04:21Z","part_kind":"user-prompt"}],"kind":"request"}]"#,
+            r#"[{"role":"user","content":"Why in 2026-11-05?","metadata":{"due":"2026-11-05"}}]"#,
+        ];
+        let day = |log: &str| {
+            let config = ContextConfig::default();
+            let session = crate::ingest(log.as_bytes().to_vec(), "a", "a", &config).unwrap().session;
+            let made = of(&[("a", &session)], &Rules::default());
+            made.sessions[0].day.map(|day| day.to_string())
+        };
+        let found: Vec<Option<String>> = lines.into_iter().map(day).collect();
+        let known = |day: &str| Some(day.to_owned());
+        assert_eq!(found, [known("2026-11-01"), known("2026-11-02"), known("2026-11-03"), None]);
     }
 
     #[test]

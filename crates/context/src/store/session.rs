@@ -244,11 +244,16 @@ impl Session {
     /// # Errors
     /// The error of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_from(&self.source, out)
+    }
+
+    /// The same, as if it came from `source`.
+    pub(crate) fn write_from(&self, source: &str, out: &mut dyn Write) -> io::Result<()> {
         let references = self.artifacts.list().map_err(io::Error::other)?;
         let facts = self.facts.all().map_err(io::Error::other)?;
         let episodes = self.episodes.all().map_err(io::Error::other)?;
         write!(out, "{{\n\"format\": \"{}\",\n\"schema\": {SCHEMA},\n\"source\": ", Self::FORMAT)?;
-        serde_json::to_writer(&mut *out, &self.source)?;
+        serde_json::to_writer(&mut *out, source)?;
         lines(out, "events", self.transcript.items().iter())?;
         lines(out, "artifacts", references.iter())?;
         self.write_contents(out, &references)?;
