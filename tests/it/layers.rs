@@ -14,7 +14,7 @@ const ROOMS: [(&str, &[&[&str]]); 3] = [
             &["event", "literal"],
             &["adapters"],
             &["store"],
-            &["brief", "clean", "split", "config", "stats"],
+            &["brief", "clean", "split", "xml", "config", "stats"],
             &["summary", "view"],
             &["firewall"],
             &["compile"],

@@ -20,6 +20,7 @@ mod sensitivity;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+pub(crate) use dedup::TURNING;
 pub(super) use frame::derived_from;
 pub use render::one_line;
 pub use render::unescape;

@@ -21,7 +21,7 @@
 //! they are compared only where the words that similarity passes over are the same, in the same order:
 //! - **a policy** and **a result** must agree in all words, a result also in those of its call: one word turns a rule
 //!   into its opposite, and one figure is what a second call was made for;
-//! - **anything else** must agree in its numbers, names, paths and negations.
+//! - **anything else** must agree in its numbers, names, paths and words that turn the meaning.
 //!
 //! Of a repeated result the call stays, and the record of the drop names the result that says the same. The better
 //! score stays, which within a kind is mostly the later one.
@@ -43,9 +43,12 @@ const MIN_TERMS: usize = 8;
 /// The number of kept items that can be looked through in the time in which one part is made and looked up.
 const ENTRIES_PER_LOOKUP: usize = 4;
 
-/// Words that turn a sentence into its opposite, beside those with an apostrophe.
-const NEGATIONS: [&str; 12] =
-    ["not", "no", "never", "without", "cannot", "none", "nicht", "kein", "nie", "ne", "pas", "sans"];
+/// Words that turn a statement into its opposite or limit it, beside those with an apostrophe.
+pub(crate) const TURNING: &[&str] = &[
+    "not", "no", "never", "none", "nothing", "nobody", "neither", "nor", "without", "cannot", "only", "unless",
+    "except", "until", "before", "after", "if", "when", "while", "but", "instead", "stop", "avoid", "nicht", "kein",
+    "nie", "ne", "pas",
+];
 
 /// 2^64 divided by the golden ratio, odd: the multiplier of Fibonacci hashing (Knuth, volume 3, 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -104,7 +107,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// Whether a word says something that similar texts may say differently: a number, a name, a path, a negation, a sign.
 fn is_telling(word: &str) -> bool {
     let is_plain = word.chars().all(|c| c.is_lowercase() || (c.is_alphabetic() && !c.is_uppercase()));
-    !is_plain || NEGATIONS.contains(&word)
+    !is_plain || TURNING.contains(&word)
 }
 
 fn fingerprint<'w>(words: impl Iterator<Item = &'w str>) -> u64 {

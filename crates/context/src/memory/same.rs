@@ -7,15 +7,8 @@
 
 use std::collections::HashMap;
 
-use crate::compile::one_line;
+use crate::compile::{TURNING, one_line};
 use contextweaver_core::text::Analyzer;
-
-/// Words that turn a statement into its opposite or limit it. What has one more of them is not the same with a detail.
-const TURNING: &[&str] = &[
-    "not", "no", "never", "none", "nothing", "nobody", "neither", "nor", "without", "only", "unless", "except",
-    "until", "before", "after", "if", "when", "while", "but", "instead", "stop", "avoid", "nicht", "kein", "nie", "ne",
-    "pas",
-];
 
 /// Endings that make another word of a word (an operator is no operation), without the letters that inflections change.
 const DERIVING: &[&str] = &[
