@@ -479,6 +479,11 @@ fn describe_refused(what: &Refused) -> String {
         Refused::Root { keywords } => {
             format!("{} at the root of the argument schema; it becomes one object", listed(keywords))
         }
+        Refused::References { references } => {
+            format!("references that lead nowhere, {}; anything is allowed there", listed(references))
+        }
+        Refused::Patterns { patterns } => format!("the patterns {}; they are left out", listed(patterns)),
+        Refused::Strict => "`strict` with a schema that does not keep to its rules; it is left out".to_owned(),
         Refused::OlderDraft => "keywords of older drafts of JSON Schema; they are rewritten".to_owned(),
         Refused::ArrayWithoutItems => "arrays without `items`; it is added".to_owned(),
         Refused::NotAnObject => "arguments that are not an object; the tool is left out".to_owned(),

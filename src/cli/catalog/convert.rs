@@ -76,7 +76,10 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
     if !no_place.is_empty() {
         let members: Vec<String> =
             no_place.iter().map(|(key, items)| format!("{} ({items})", key.escape_debug())).collect();
-        note(&format!("left out: what only `--to native` keeps, with the number of items: {}", members.join(", ")));
+        let members = members.join(", ");
+        note(&format!(
+            "left out: what this form has no place for, with the number of items: {members}; `--to native` keeps it"
+        ));
     }
     if let Some(path) = &args.names {
         write_names(path, &names, |_| true)?;

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::formats::Refused;
+use super::formats::pattern::is_broken;
 use super::formats::providers::refused_by;
+use super::formats::schema::{Role, role};
+use super::load::{MAX_NESTING, shortened};
 use super::near::{Neighbours, neighbours};
 use super::schema::{SchemaLimits, SchemaProblem, check_schema};
-use super::{Catalog, Kind, Safety, SelectableItem};
+use super::{Catalog, Kind, Safety, SelectableItem, nesting_depth};
 use crate::text::{Analyzer, TermSet, cl100k_if_over};
 
 /// A description with more `cl100k_base` tokens is reported. Of the tools of 70 public servers 3 % have more.
@@ -202,7 +205,8 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     let schemas = [(SchemaPart::Arguments, &item.args_schema), (SchemaPart::Result, &item.output_schema)];
     for (part, schema) in schemas {
         let findings = schema.iter().flat_map(|schema| check_schema(schema, limits));
-        problems.extend(findings.map(|finding| Problem::Schema { part, finding }));
+        let broken = schema.iter().flat_map(|schema| broken_patterns(schema));
+        problems.extend(findings.chain(broken).map(|finding| Problem::Schema { part, finding }));
     }
     if item.args_schema.as_ref().is_some_and(|schema| schema.get("type").and_then(Value::as_str) != Some("object")) {
         problems.push(Problem::ArgumentsNotObject);
@@ -214,8 +218,9 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
         let mut names = Vec::new();
         undeclared(schema, 0, &mut names);
         problems.extend((!names.is_empty()).then_some(Problem::UndeclaredRequired { names }));
-        // That it is not valid was found above.
-        let refused = refused_by(item).into_iter().filter(|(what, _)| *what != Refused::InvalidSchema);
+        // That it is not valid, and that references lead nowhere, was found above.
+        let is_new = |what: &Refused| !matches!(what, Refused::InvalidSchema | Refused::References { .. });
+        let refused = refused_by(item).into_iter().filter(|(what, _)| is_new(what));
         problems.extend(refused.map(|(what, by)| Problem::Refused { by, what }));
     }
     if item.safety == Safety::Destructive && declares_read_only(item) {
@@ -232,6 +237,49 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     }
     problems.extend(undescribed_parameters(item));
     problems
+}
+
+/// The patterns of a schema that no engine reads, each with its place. The meta-schemas say that a pattern is a regular
+/// expression, but their validators need not look.
+fn broken_patterns(schema: &Value) -> Vec<SchemaProblem> {
+    let mut problems = Vec::new();
+    if nesting_depth(schema) <= MAX_NESTING {
+        find_broken(schema, Role::Schema, "", &mut problems);
+    }
+    problems
+}
+
+fn find_broken(value: &Value, is: Role, at: &str, problems: &mut Vec<SchemaProblem>) {
+    match value {
+        Value::Array(schemas) if is == Role::Schema => {
+            for (index, schema) in schemas.iter().enumerate() {
+                find_broken(schema, is, &format!("{at}/{index}"), problems);
+            }
+        }
+        Value::Object(members) => {
+            for (key, value) in members {
+                let at = || format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                let mut check = |pattern: &str| {
+                    if is_broken(pattern) {
+                        let reason = format!("`{}` is no regular expression", shortened(pattern));
+                        problems.push(SchemaProblem::Invalid { at: at(), reason });
+                    }
+                };
+                match (is, key.as_str()) {
+                    (Role::Schema, "pattern") => value.as_str().into_iter().for_each(&mut check),
+                    (Role::Schema, "patternProperties") => {
+                        value.as_object().into_iter().flatten().for_each(|(pattern, _)| check(pattern));
+                    }
+                    _ => {}
+                }
+                let inner = if is == Role::Map { Role::Schema } else { role(key) };
+                if inner != Role::Data {
+                    find_broken(value, inner, &at(), problems);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The names of required members that objects do not describe, in objects that say all about their members themselves.
@@ -428,6 +476,23 @@ mod tests {
         {"id":"s:older#2efa6a15","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"older_draft"}
         {"id":"s:root#843d1ed8","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"root","keywords":["oneOf"]}
         {"id":"s:undeclared#9d1b4ee9","severity":"warning","problem":"undeclared_required","names":["b","d"]}
+        "#);
+    }
+
+    #[test]
+    fn a_pattern_that_no_engine_reads_is_found() {
+        let text = |pattern: &str| json!({"type": "string", "description": "D", "pattern": pattern});
+        let schema = json!({"type": "object", "properties": {"a/b": text("[("), "pattern": text("^a"), "c": {"description": "D", "default": {"pattern": "("}}},
+            "patternProperties": {"*": {"items": {"pattern": "a)"}}}});
+        let strict = json!({"type": "function", "function": {"name": "strict", "description": "D", "strict": true, "parameters": {"type": "object", "properties": {"a": text("(?=a)")}}}});
+        insta::assert_snapshot!(found(&[json!({"name": "t", "description": "D", "inputSchema": schema}), strict]), @r#"
+        {"id":"s:t#eb14c98d","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/properties/a~1b/pattern","reason":"`[(` is no regular expression"}
+        {"id":"s:t#eb14c98d","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/patternProperties","reason":"`*` is no regular expression"}
+        {"id":"s:t#eb14c98d","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/patternProperties/*/items/pattern","reason":"`a)` is no regular expression"}
+        {"id":"s:strict#a571d998","severity":"warning","problem":"refused","by":["OpenAI"],"refused":"patterns","patterns":["(?=a)"]}
+        {"id":"s:strict#a571d998","severity":"warning","problem":"refused","by":["OpenAI","Anthropic"],"refused":"strict"}
+        {"id":"s:t#eb14c98d","severity":"warning","problem":"refused","by":["Anthropic"],"refused":"argument_names","names":["a/b"]}
+        {"id":"s:t#eb14c98d","severity":"warning","problem":"refused","by":["OpenAI","Anthropic","Gemini"],"refused":"patterns","patterns":["*","[(","a)"]}
         "#);
     }
 

@@ -33,9 +33,18 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     item.output_schema = fields.object("output_schema")?.map(|schema| Arc::new(Value::Object(schema)));
     // Version 3 and older write MCP's spelling here.
     let mut annotations = fields.nested("annotations")?;
-    let mut says = |keys: [&str; 2]| keys.into_iter().try_fold(false, |said, key| Ok(annotations.flag(key)? || said));
-    let destructive = says(["destructive_hint", "destructiveHint"])?;
-    let read_only = says(["read_only_hint", "readOnlyHint"])?;
+    // What is denied is not what is left unsaid: MCP takes a tool that says nothing for a destructive one.
+    let mut denied = Map::new();
+    let mut says = |key: &str, of_mcp: &str| {
+        let is_said = annotations.has(key) || annotations.has(of_mcp);
+        let said = annotations.flag(key)? | annotations.flag(of_mcp)?;
+        if is_said && !said {
+            denied.insert(of_mcp.to_owned(), false.into());
+        }
+        Ok(said)
+    };
+    let destructive = says("destructive_hint", "destructiveHint")?;
+    let read_only = says("read_only_hint", "readOnlyHint")?;
     let declared = match (destructive, read_only) {
         (true, _) => Safety::Destructive,
         (false, true) => Safety::ReadOnly,
@@ -48,7 +57,7 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
         "open_world_hint" => "openWorldHint".to_owned(),
         _ => key,
     };
-    let rest: Map<String, Value> = annotations.rest().map(|(key, value)| (of_mcp(key), value)).collect();
+    let rest: Map<String, Value> = annotations.rest().map(|(key, value)| (of_mcp(key), value)).chain(denied).collect();
     if !rest.is_empty() {
         item.metadata.insert("annotations".to_owned(), Value::Object(rest));
     }

@@ -1,12 +1,14 @@
 //! Gemini's form: functions inside a tool, with a JSON Schema (`parametersJsonSchema`) or a schema in its own dialect
 //! (`parameters`, after OpenAPI 3.0, with types in capitals).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::openai::described;
-use super::schema::{each_schema, lower_types, nullable_types, of_arguments};
+use super::providers::rename_keys;
+use super::schema::{Role, each_schema, lower_types, nullable_types, of_arguments, role};
 use super::{Part, name_of, tool};
 use crate::catalog::load::{Draft, Fields};
 use crate::catalog::{Fault, SelectableItem};
@@ -18,6 +20,8 @@ const DIALECT: &str = "parameters";
 /// The same of a result.
 const RESULTS: [&str; 2] = ["responseJsonSchema", "response_json_schema"];
 const RESULT_DIALECT: &str = "response";
+/// The order in which a model writes the members of an object.
+const ORDERING: &str = "propertyOrdering";
 
 pub(super) fn is_list(members: &Map<String, Value>) -> bool {
     LISTS.iter().any(|list| members.get(*list).is_some_and(Value::is_array))
@@ -68,8 +72,43 @@ fn schema(fields: &mut Fields, keys: [&str; 2], dialect: &str) -> Result<Option<
     }
     let Some(members) = fields.object(dialect)? else { return Ok(None) };
     let mut schema = Value::Object(members);
+    camel_case(&mut schema);
     each_schema(&mut schema, &plain);
     Ok(schema.as_object_mut().map(std::mem::take))
+}
+
+/// The keywords of a schema as the API writes them: the Python library says `any_of`, and `null` for what is unset.
+fn camel_case(schema: &mut Value) {
+    const SPELT: [(&str, &str); 13] = [
+        ("any_of", "anyOf"),
+        ("one_of", "oneOf"),
+        ("additional_properties", "additionalProperties"),
+        ("prefix_items", "prefixItems"),
+        ("max_items", "maxItems"),
+        ("min_items", "minItems"),
+        ("max_length", "maxLength"),
+        ("min_length", "minLength"),
+        ("max_properties", "maxProperties"),
+        ("min_properties", "minProperties"),
+        ("property_ordering", ORDERING),
+        ("defs", "$defs"),
+        ("ref", "$ref"),
+    ];
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(camel_case),
+        Value::Object(members) => {
+            members.retain(|key, value| !value.is_null() || ["default", "example"].contains(&key.as_str()));
+            rename_keys(members, &BTreeMap::from(SPELT));
+            for (keyword, value) in members.iter_mut() {
+                match role(keyword) {
+                    Role::Schema => camel_case(value),
+                    Role::Map => value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| camel_case(schema)),
+                    Role::Data => {}
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A schema of the dialect in the words of JSON Schema. Its counts are of the type int64, which the API writes as
@@ -85,7 +124,7 @@ fn plain(schema: &mut Map<String, Value>) {
             *count = number.into();
         }
     }
-    schema.shift_remove("propertyOrdering");
+    schema.shift_remove(ORDERING);
     if schema.get("format").is_some_and(|format| format == "enum") {
         schema.shift_remove("format");
     }

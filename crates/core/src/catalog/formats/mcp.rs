@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::providers::few;
 use super::schema::of_arguments;
-use super::{CallNames, ToolFormat};
+use super::{CallNames, ToolFormat, is_object};
 use crate::catalog::{Catalog, Kind, Safety, SelectableItem};
+use crate::text::counted;
 
 /// Keys that say whose a tool is. The protocol does not have them: whoever asks a server knows it.
 const SERVER: [&str; 2] = ["server", "serverDescription"];
@@ -31,8 +33,8 @@ fn made(item: &SelectableItem) -> Map<String, Value> {
     if item.args_schema.is_some() {
         members.insert("inputSchema".to_owned(), of_arguments(item));
     }
-    if let Some(schema) = item.output_schema.as_deref() {
-        members.insert("outputSchema".to_owned(), schema.clone());
+    if let Some(schema) = results(item) {
+        members.insert("outputSchema".to_owned(), schema);
     }
     members.extend(beside(item));
     let hint = match item.safety {
@@ -43,6 +45,34 @@ fn made(item: &SelectableItem) -> Map<String, Value> {
     let annotations = members.entry("annotations").or_insert_with(|| json!({}));
     annotations[hint] = true.into();
     members
+}
+
+/// The schema of results, which has to be one of objects there; `None` where it is not.
+fn results(item: &SelectableItem) -> Option<Value> {
+    let mut schema = item.output_schema.as_deref()?.clone();
+    let members = schema.as_object_mut()?;
+    match members.get("type") {
+        Some(kind) => (kind == "object").then_some(schema),
+        None if is_object(members, "properties") => {
+            members.insert("type".to_owned(), "object".into());
+            Some(schema)
+        }
+        None => None,
+    }
+}
+
+/// Whether what is written of an item has the schema of its results.
+pub(super) fn has_results_of(item: &SelectableItem) -> bool {
+    item.raw.is_some() || results(item).is_some()
+}
+
+/// A note about the tools that are written without the schema of their results.
+pub(super) fn no_results<'i>(items: impl Iterator<Item = &'i SelectableItem>) -> Option<String> {
+    let without = items.filter(|item| item.output_schema.is_some() && !has_results_of(item));
+    let ids: Vec<String> = without.map(|item| item.id.clone()).collect();
+    let tools = counted(ids.len(), "tool");
+    (!ids.is_empty())
+        .then(|| format!("left out the schemas of results of {tools}, which are not objects: {}", few(ids)))
 }
 
 /// What the protocol has a key for beside name, description and schemas, of what another form says of an item.
@@ -67,10 +97,12 @@ pub(super) fn has_key(key: &str) -> bool {
     ["title", "icons", "annotations", "_meta", "meta", "uri", "mimeType"].contains(&key)
 }
 
-/// Whether a resource is one of many: its address has places to fill in, which no address itself has.
+/// Whether a resource is one of many: it was listed as a template, or its address has places to fill in, which no
+/// address itself has.
 fn is_template(item: &SelectableItem) -> bool {
-    let uri = item.metadata.get("uri").and_then(Value::as_str).unwrap_or_default();
-    item.kind == Kind::Resource && item.raw.is_none() && uri.contains('{')
+    let has_places = || item.metadata.get("uri").and_then(Value::as_str).is_some_and(|uri| uri.contains('{'));
+    let is_listed = |members: Map<String, Value>| members.contains_key("uriTemplate") && !members.contains_key("uri");
+    item.kind == Kind::Resource && received(item).map_or_else(has_places, is_listed)
 }
 
 /// A whole catalog as the lists of a server, each definition with the name of the server that it is of.

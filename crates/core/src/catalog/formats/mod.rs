@@ -14,10 +14,12 @@ mod mcp;
 mod names;
 mod openai;
 mod openapi;
+pub(super) mod pattern;
 mod peer;
 pub(super) mod providers;
-mod schema;
+pub(super) mod schema;
 mod skill;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod weaver;
@@ -160,20 +162,27 @@ impl ToolFormat {
             Self::WeaverSpec => weaver::write,
             _ => return None,
         };
-        let (items, notes) = providers::adapted(items.into_iter(), self);
+        let (items, mut notes) = providers::adapted(items.into_iter(), self);
         let written = items.iter().map(|item| write(item, names.name(&item.id).unwrap_or(&item.name)));
         let written: Vec<Value> = written.collect();
+        if self == Self::Mcp {
+            notes.extend(mcp::no_results(items.iter().map(AsRef::as_ref)));
+        }
         let document = match self {
             Self::Gemini => gemini::list(&written),
-            Self::Anthropic => anthropic::list(written),
+            Self::Anthropic => {
+                let (list, of_marks) = anthropic::list(written);
+                notes.extend(of_marks);
+                list
+            }
             Self::WeaverSpec => weaver::cards(&written),
             _ => Value::Array(written),
         };
         Some(Written { document, notes })
     }
 
-    /// What is known of `items` beside names, descriptions, schemas and tags, and has no place in this form: each
-    /// member of their metadata, and how many of them have it.
+    /// What is known of `items` beside names, descriptions, schemas of arguments and tags, and has no place in this form:
+    /// each member of their metadata and `output_schema`, and how many of them have it.
     #[must_use]
     pub fn has_no_place_for<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>) -> BTreeMap<&'i str, usize> {
         let has_place = |key: &str| match self {
@@ -186,10 +195,25 @@ impl ToolFormat {
         // Items of other kinds have no place in the lists of providers at all.
         let items = items.into_iter().filter(|item| self == Self::Mcp || item.kind.is_callable());
         let mut counts = BTreeMap::new();
-        for key in items.flat_map(|item| item.metadata.keys()).filter(|key| !has_place(key)) {
-            *counts.entry(key.as_str()).or_default() += 1;
+        for item in items {
+            let results = item.output_schema.is_some() && !self.has_results_of(item);
+            let keys = item.metadata.keys().map(String::as_str).filter(|key| !has_place(key));
+            for key in keys.chain(results.then_some("output_schema")) {
+                *counts.entry(key).or_default() += 1;
+            }
         }
         counts
+    }
+}
+
+impl ToolFormat {
+    /// Whether the schema of the results of an item has a place in this form.
+    fn has_results_of(self, item: &SelectableItem) -> bool {
+        match self {
+            Self::Native => true,
+            Self::Mcp => mcp::has_results_of(item),
+            _ => false,
+        }
     }
 }
 
@@ -240,6 +264,7 @@ const ROWS: &[Row] = &[
     row(ToolFormat::OpenApi, openapi::is_document, Reader::Many(openapi::read)),
     row(ToolFormat::OpenAi, openai::is_chat, Reader::One(openai::read_chat)),
     row(ToolFormat::OpenAiResponses, openai::is_namespace, Reader::Many(openai::read_namespace)),
+    row(ToolFormat::OpenAiResponses, openai::is_server, Reader::Many(openai::read_server)),
     row(ToolFormat::Gemini, gemini::is_list, Reader::Many(gemini::read_list)),
     row(ToolFormat::Bedrock, bedrock::is, Reader::One(bedrock::read)),
     row(ToolFormat::A2a, a2a::is_card, Reader::Many(a2a::read)),
@@ -253,6 +278,7 @@ const ROWS: &[Row] = &[
     row(ToolFormat::Gemini, gemini::is, Reader::One(gemini::read)),
     row(ToolFormat::OpenAiResponses, openai::is_responses, Reader::One(openai::read_responses)),
     row(ToolFormat::Functions, openai::is_function, Reader::One(openai::read_function)),
+    row(ToolFormat::Functions, openai::is_named_schema, Reader::One(openai::read_named_schema)),
     row(ToolFormat::WeaverSpec, weaver::is, Reader::One(weaver::read)),
     row(ToolFormat::WeaverSpec, weaver::is_card, Reader::Many(weaver::read_card)),
 ];
@@ -264,6 +290,16 @@ const fn row(format: ToolFormat, is: fn(&Map<String, Value>) -> bool, reader: Re
 /// Whether an object is a definition by itself, and not only by standing in a list of tools.
 pub(super) fn is_definition(members: &Map<String, Value>) -> bool {
     ROWS.iter().any(|row| (row.is)(members)) || frameworks::is_of_provider(members)
+}
+
+/// Why an entry of a list of tools is left out of every load: its own author wrote it as no tool that is offered.
+pub(super) fn is_none(value: &Value, in_tools: bool) -> Option<Fault> {
+    let members = value.as_object()?;
+    let of_fastmcp = if in_tools { fastmcp::is(members) } else { fastmcp::is_member(value) };
+    if of_fastmcp && members.get("enabled") == Some(&Value::Bool(false)) {
+        return Some(Fault::new("its server has switched it off"));
+    }
+    bedrock::is_none(members).filter(|_| in_tools)
 }
 
 /// What a definition is.
@@ -333,6 +369,13 @@ fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
     if members.contains_key("lc") {
         let fault = Fault::new("a LangChain dump without a schema");
         return Some(fault.with_fix("write the tool's `name`, `description` and `args_schema`"));
+    }
+    if members.get("type").is_some_and(|kind| kind == "object")
+        && !members.contains_key("name")
+        && !is_definition(members)
+    {
+        let fault = Fault::new("a JSON Schema without a name");
+        return Some(fault.with_fix("give it a `title`, or make it the `inputSchema` of a tool with a `name`"));
     }
     let typed = members.get("type").and_then(Value::as_str).filter(|kind| !["function", "custom"].contains(kind));
     let dated = |kind: &&str| {

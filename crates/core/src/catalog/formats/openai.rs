@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{is_schema, of_arguments};
 use super::{Part, blurb, is_object, is_text, name_of, tool, unwrap};
-use crate::catalog::load::{Draft, Fields, shortened};
-use crate::catalog::{Fault, SelectableItem};
+use crate::catalog::load::{Draft, Fields, settle_safety, shortened};
+use crate::catalog::{Fault, Safety, SelectableItem};
 
 /// Whether a strict schema was asked for: the schema is then made for it.
-const STRICT: &str = "strict";
+pub(super) const STRICT: &str = "strict";
 
 /// `{"type": "function", "function": {"name": …, "parameters": …}}`, and `custom`, whose argument is a text.
 pub(super) fn is_chat(members: &Map<String, Value>) -> bool {
@@ -36,21 +36,73 @@ pub(super) fn is_namespace(members: &Map<String, Value>) -> bool {
 }
 
 pub(super) fn read_namespace(members: Map<String, Value>) -> Result<Vec<Part>, Fault> {
-    let mut namespace = Fields::new(Value::Object(members))?;
-    let name = shortened(&namespace.required_text("name")?);
-    let description = namespace.nonempty_text("description")?.as_deref().and_then(blurb);
+    of_server(members, "name", read_function)
+}
+
+/// `{"type": "mcp_list_tools", "server_label": …, "tools": […]}`: what a response says of the tools of an MCP server.
+pub(super) fn is_server(members: &Map<String, Value>) -> bool {
+    members.get("type").is_some_and(|kind| kind == "mcp_list_tools")
+        && members.get("tools").is_some_and(Value::is_array)
+}
+
+pub(super) fn read_server(members: Map<String, Value>) -> Result<Vec<Part>, Fault> {
+    of_server(members, "server_label", read_listed)
+}
+
+/// A tool that a response lists: `{"name": …, "input_schema": …, "annotations": {"read_only": …}}`.
+fn read_listed(mut fields: Fields) -> Result<Draft, Fault> {
+    let schema = fields.object("input_schema")?;
+    let mut draft = tool(fields, schema)?;
+    let says =
+        |key: &str| draft.item.metadata.get("annotations").and_then(|said| said.get(key)) == Some(&Value::Bool(true));
+    let declared = match (says("destructiveHint"), says("read_only") || says("readOnlyHint")) {
+        (true, _) => Safety::Destructive,
+        (false, true) => Safety::ReadOnly,
+        (false, false) => Safety::Undeclared,
+    };
+    settle_safety(&mut draft.item, declared);
+    draft.item.side_effects = draft.item.safety != Safety::ReadOnly;
+    Ok(draft)
+}
+
+/// The tools in the list of a server, whose name is under `key`.
+fn of_server(
+    members: Map<String, Value>,
+    key: &str,
+    read: fn(Fields) -> Result<Draft, Fault>,
+) -> Result<Vec<Part>, Fault> {
+    let mut server = Fields::new(Value::Object(members))?;
+    let name = shortened(&server.required_text(key)?);
+    let description = server.nonempty_text("description")?.as_deref().and_then(blurb);
     let function = |value: Value| {
-        let mut item = Fields::new(value).and_then(read_function)?.item;
+        let mut item = Fields::new(value).and_then(read)?.item;
         item.server = Some(name.clone());
         item.server_description.clone_from(&description);
         Ok(Draft::of(item))
     };
-    let parts = namespace.list("tools")?.into_iter().enumerate().map(|(index, value)| Part {
+    let parts = server.list("tools")?.into_iter().enumerate().map(|(index, value)| Part {
         inside: format!(".tools[{index}]"),
         name: name_of(&value).to_owned(),
         draft: function(value),
     });
     Ok(parts.collect())
+}
+
+/// The JSON Schema of an object, as Pydantic prints it of a class: its title is the name of the tool.
+pub(super) fn is_named_schema(members: &Map<String, Value>) -> bool {
+    members.get("type").is_some_and(|kind| kind == "object")
+        && members.get("title").and_then(Value::as_str).is_some_and(|title| !title.trim().is_empty())
+        && is_object(members, "properties")
+        && !members.contains_key("name")
+}
+
+pub(super) fn read_named_schema(fields: Fields) -> Result<Draft, Fault> {
+    let (about, schema): (Map<String, Value>, Map<String, Value>) =
+        fields.rest().partition(|(key, _)| ["title", "description"].contains(&key.as_str()));
+    let mut about = Fields::new(Value::Object(about))?;
+    let name = about.required_text("title")?;
+    let description = about.text("description")?.unwrap_or_default();
+    tool(Fields::new(json!({"name": name, "description": description}))?, Some(schema))
 }
 
 /// `{"name": …, "parameters": …}`, where the parameters are a schema and no list of one's own.
@@ -74,7 +126,7 @@ pub(super) fn has_key(key: &str) -> bool {
 pub(super) fn write_chat(item: &SelectableItem, name: &str) -> Value {
     let mut function = described(item, name);
     if item.args_schema.is_some() {
-        function.insert("parameters".to_owned(), of_arguments(item));
+        function.insert("parameters".to_owned(), parameters(item));
     }
     if let Some(strict) = item.metadata.get(STRICT).filter(|strict| strict.is_boolean()) {
         function.insert(STRICT.to_owned(), strict.clone());
@@ -85,11 +137,21 @@ pub(super) fn write_chat(item: &SelectableItem, name: &str) -> Value {
 pub(super) fn write_responses(item: &SelectableItem, name: &str) -> Value {
     let mut function = Map::from_iter([("type".to_owned(), "function".into())]);
     function.extend(described(item, name));
-    function.insert("parameters".to_owned(), of_arguments(item));
+    function.insert("parameters".to_owned(), parameters(item));
     // Where nothing is said, a schema is strict there, and most schemas are not made for it.
     let strict = item.metadata.get(STRICT).and_then(Value::as_bool).unwrap_or(false);
     function.insert(STRICT.to_owned(), strict.into());
     Value::Object(function)
+}
+
+/// The schema of arguments with its `properties`, without which it is refused ("object schema missing properties"); of
+/// inner objects, they are not asked for.
+fn parameters(item: &SelectableItem) -> Value {
+    let mut schema = of_arguments(item);
+    if let Some(members) = schema.as_object_mut() {
+        members.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
 }
 
 /// Name and, where there is one, description.

@@ -14,7 +14,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::ToolFormat;
-use super::schema::{each_schema, exclusive_bounds, pointer};
+use super::openai::STRICT;
+use super::pattern::{is_broken, is_taken_by_openai};
+use super::schema::{dependencies, each_schema, exclusive_bounds, loosened, of_arguments, pointer, visit_schemas};
+use super::strict::Strict;
 use crate::catalog::load::{MAX_NESTING, shortened};
 use crate::catalog::{SelectableItem, nesting_depth};
 use crate::text::{counted, grouped, sha256_hex};
@@ -34,19 +37,27 @@ pub(in crate::catalog) struct Rules {
     most_tools: Option<usize>,
     /// Longer descriptions, in characters, are taken by the provider and refused by others that speak its protocol.
     long_description: Option<usize>,
+    /// Whether a pattern is taken. What is no pattern anywhere says nothing, so nobody is sent it.
+    pattern: fn(&str) -> bool,
+    /// What a schema has to keep to where a definition is strict; `None` where no definition is.
+    strict: Option<Strict>,
 }
 
 /// Platform documentation (developers.openai.com, "Function calling") and error messages: "schema must have type
 /// 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804), "array
 /// schema missing items" (sigoden/aichat#1049), "Expected an array with maximum length 128" (zed-industries/zed#42393).
 /// Descriptions had 1,024 characters at most until 2025; since then they have 1,048,576, also at Azure
-/// (run-llama/llama_index#18784, "GPT-4.1 known issues" in Azure's documentation), which no catalog exceeds.
+/// (run-llama/llama_index#18784, "GPT-4.1 known issues" in Azure's documentation), which no catalog exceeds. Patterns are
+/// those of Python's `re` ("is not a 'regex'", BerriAI/litellm#40485), without lookaround ("regex lookaround is not
+/// supported", vercel/ai#20021).
 const OPENAI: Rules = Rules {
     provider: "OpenAI",
     argument_name: None,
     array_items: true,
     most_tools: Some(128),
     long_description: Some(1024),
+    pattern: is_taken_by_openai,
+    strict: Some(Strict::OPENAI),
 };
 
 /// "It also rejects top-level oneOf, anyOf, and allOf, and property names outside letters, digits, underscores, dots,
@@ -59,13 +70,26 @@ const ANTHROPIC: Rules = Rules {
     array_items: false,
     most_tools: None,
     long_description: None,
+    pattern: is_no_broken_pattern,
+    strict: Some(Strict::ANTHROPIC),
 };
 
 /// "The schema must describe an object where the properties are the parameters to the function" (ai.google.dev,
 /// `parametersJsonSchema`), "items: missing field" (NousResearch/hermes-agent#69928), "At most 512 function
 /// declarations can be specified" (google-gemini/gemini-cli#19083).
-const GEMINI: Rules =
-    Rules { provider: "Gemini", argument_name: None, array_items: true, most_tools: Some(512), long_description: None };
+const GEMINI: Rules = Rules {
+    provider: "Gemini",
+    argument_name: None,
+    array_items: true,
+    most_tools: Some(512),
+    long_description: None,
+    pattern: is_no_broken_pattern,
+    strict: None,
+};
+
+fn is_no_broken_pattern(pattern: &str) -> bool {
+    !is_broken(pattern)
+}
 
 impl Rules {
     /// The rules of whom a list in this form is sent to; `None` where the form has no further rules.
@@ -88,6 +112,18 @@ pub enum Refused {
         /// The names.
         names: Vec<String>,
     },
+    /// References of the argument schema lead nowhere, or out of it; anything is allowed in their place.
+    References {
+        /// The references.
+        references: Vec<String>,
+    },
+    /// Patterns are not taken; they are left out.
+    Patterns {
+        /// The patterns.
+        patterns: Vec<String>,
+    },
+    /// It is declared strict, and its schema does not keep to the rules for that; it is sent without.
+    Strict,
     /// The root of the argument schema is put together from others; it becomes one object.
     Root {
         /// The keywords that do so.
@@ -111,6 +147,9 @@ impl Refused {
         let tools = counted(tools, "tool");
         match self {
             Self::ArgumentNames { .. } => format!("renamed arguments of {tools} (put the names back in calls)"),
+            Self::References { .. } => format!("allowed anything where a reference leads nowhere, for {tools}"),
+            Self::Patterns { .. } => format!("left out patterns that are not taken, for {tools}"),
+            Self::Strict => format!("left out `strict` of {tools}, whose schemas do not keep to its rules"),
             Self::Root { .. } => format!("made one object of the schemas at the root, for {tools}"),
             Self::OlderDraft => format!("rewrote keywords of older drafts of JSON Schema, for {tools}"),
             Self::ArrayWithoutItems => format!("added `items` to arrays without them, for {tools}"),
@@ -123,7 +162,10 @@ impl Refused {
     /// What it is about in one tool, behind the id.
     fn details(&self) -> String {
         let listed = match self {
-            Self::ArgumentNames { names: listed } | Self::Root { keywords: listed } => listed,
+            Self::ArgumentNames { names: listed }
+            | Self::Root { keywords: listed }
+            | Self::References { references: listed }
+            | Self::Patterns { patterns: listed } => listed,
             _ => return String::new(),
         };
         let listed = listed.iter().map(|name| format!("`{}`", shortened(name)));
@@ -231,20 +273,33 @@ struct Adapted<'i> {
 fn adapt<'i>(item: &'i SelectableItem, rules: &Rules) -> Adapted<'i> {
     let left_out = |refused| Adapted { item: None, refused: vec![refused], names: BTreeMap::new() };
     let as_it_is = || Adapted { item: Some(Cow::Borrowed(item)), refused: Vec::new(), names: BTreeMap::new() };
+    let is_strict = item.metadata.get(STRICT) == Some(&Value::Bool(true));
+    let breaks = |schema: &Value| is_strict && rules.strict.is_some_and(|strict| !strict.is_kept_by(schema));
     let Some(schema) = item.args_schema.as_deref() else {
-        let takes_text = item.metadata.get("type").is_some_and(|kind| kind == "custom");
-        return if takes_text { left_out(Refused::TakesText) } else { as_it_is() };
+        if item.metadata.get("type").is_some_and(|kind| kind == "custom") {
+            return left_out(Refused::TakesText);
+        }
+        if !breaks(&of_arguments(item)) {
+            return as_it_is();
+        }
+        let mut item = item.clone();
+        item.metadata.remove(STRICT);
+        return Adapted { item: Some(Cow::Owned(item)), refused: vec![Refused::Strict], names: BTreeMap::new() };
     };
-    let Arguments { schema, refused, names, choices } = match Arguments::of(schema, rules) {
-        Ok(arguments) if arguments.refused.is_empty() => return as_it_is(),
+    let Arguments { schema, mut refused, names, conditions } = match Arguments::of(schema, rules) {
+        Ok(arguments) if arguments.refused.is_empty() && !breaks(&arguments.schema) => return as_it_is(),
         Ok(arguments) => arguments,
         Err(refused) => return left_out(refused),
     };
     let mut item = item.clone();
+    if breaks(&schema) {
+        refused.push(Refused::Strict);
+        item.metadata.remove(STRICT);
+    }
     item.args_schema = Some(Arc::new(schema));
-    if let Some(choices) = said(&choices) {
+    for sentence in conditions.said() {
         let between = if item.description.is_empty() { "" } else { "\n\n" };
-        item.description.extend([between, &choices]);
+        item.description.extend([between, &sentence]);
     }
     let examples = item.metadata.get_mut(super::anthropic::EXAMPLES).and_then(Value::as_array_mut);
     for example in examples.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -256,6 +311,54 @@ fn adapt<'i>(item: &'i SelectableItem, rules: &Rules) -> Adapted<'i> {
 /// Names of arguments that have to be given together; one of the sets is needed.
 type Choices = Vec<Vec<String>>;
 
+/// Which arguments go together, where no schema that is taken can say it.
+#[derive(Default)]
+struct Conditions {
+    /// Of each of these, one set is needed.
+    choices: Vec<Choices>,
+    /// Arguments that are not given together.
+    excluded: Choices,
+}
+
+impl Conditions {
+    /// Adds what else holds.
+    fn add(&mut self, other: Self) {
+        for choices in other.choices {
+            if !self.choices.contains(&choices) {
+                self.choices.push(choices);
+            }
+        }
+        for set in other.excluded {
+            if !self.excluded.contains(&set) {
+                self.excluded.push(set);
+            }
+        }
+    }
+
+    fn names(&mut self) -> impl Iterator<Item = &mut String> {
+        self.choices.iter_mut().flatten().chain(&mut self.excluded).flatten()
+    }
+
+    /// Each condition in words; none of those that are too long for a sentence.
+    fn said(&self) -> Vec<String> {
+        const MOST: usize = 8;
+        let fits = |sets: &Choices| sets.len() <= MOST && sets.iter().all(|set| set.len() <= MOST);
+        let list = |names: &Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let lists = |sets: &Choices| sets.iter().map(list).collect::<Vec<_>>().join("; ");
+        let choices = self.choices.iter().filter(|sets| sets.len() > 1 && fits(sets)).take(MOST);
+        let mut sentences: Vec<String> =
+            choices.map(|sets| format!("One of these sets of arguments is required: {}.", lists(sets))).collect();
+        let (alone, together): (Choices, Choices) = self.excluded.iter().cloned().partition(|set| set.len() == 1);
+        if !together.is_empty() && fits(&together) {
+            sentences.push(format!("These arguments are not given together: {}.", lists(&together)));
+        }
+        if !alone.is_empty() && fits(&alone) {
+            sentences.push(format!("These arguments are not given: {}.", list(&alone.concat())));
+        }
+        sentences
+    }
+}
+
 /// A schema of arguments as a provider takes it.
 struct Arguments {
     schema: Value,
@@ -263,29 +366,39 @@ struct Arguments {
     refused: Vec<Refused>,
     /// The original names of renamed arguments, by the new ones.
     names: BTreeMap<String, String>,
-    choices: Choices,
+    conditions: Conditions,
 }
 
 impl Arguments {
     /// # Errors
     /// What the schema cannot be written without.
     fn of(schema: &Value, rules: &Rules) -> Result<Self, Refused> {
-        let members = schema.as_object().ok_or(Refused::NotAnObject)?;
+        if !schema.is_object() {
+            return Err(Refused::NotAnObject);
+        }
         if nesting_depth(schema) > MAX_NESTING {
             return Err(Refused::InvalidSchema);
         }
+        let mut schema = schema.clone();
         let mut refused = Vec::new();
-        let keywords = of_root(members);
-        let (root, mut choices) = if keywords.is_empty() {
-            (members.clone(), Vec::new())
-        } else {
+        let references = lost_references(&schema);
+        if !references.is_empty() {
+            let is_lost = |members: &Map<String, Value>| {
+                members.get("$ref").and_then(Value::as_str).is_some_and(|reference| references.contains(reference))
+            };
+            loosened(&mut schema, &mut |members| is_lost(members) && members.shift_remove("$ref").is_some());
+            refused.push(Refused::References { references: references.into_iter().collect() });
+        }
+        let keywords = schema.as_object().map(of_root).unwrap_or_default();
+        let mut conditions = Conditions::default();
+        if !keywords.is_empty() {
             refused.push(Refused::Root { keywords });
-            one_object(schema).ok_or(Refused::NotAnObject)?
-        };
-        let mut schema = Value::Object(root);
+            let (root, of_parts) = one_object(&schema).ok_or(Refused::NotAnObject)?;
+            (schema, conditions) = (Value::Object(root), of_parts);
+        }
         let (older, without_items) = (Cell::new(false), Cell::new(false));
         each_schema(&mut schema, &|schema| {
-            let changed = exclusive_bounds(schema) | tuples(schema);
+            let changed = exclusive_bounds(schema) | tuples(schema) | dependencies(schema);
             older.set(older.get() | changed);
             if rules.array_items && is_array(schema) && !schema.contains_key("items") {
                 schema.insert("items".to_owned(), json!({}));
@@ -299,6 +412,10 @@ impl Arguments {
         if without_items.get() {
             refused.push(Refused::ArrayWithoutItems);
         }
+        let patterns = without_patterns(&mut schema, rules.pattern);
+        if !patterns.is_empty() {
+            refused.push(Refused::Patterns { patterns });
+        }
         let names = rules.argument_name.map(|longest| argument_names(&schema, longest)).unwrap_or_default();
         if !names.is_empty() {
             refused.push(Refused::ArgumentNames { names: names.values().cloned().collect() });
@@ -310,13 +427,13 @@ impl Arguments {
                     *name = (*new).to_owned();
                 }
             };
-            choices.iter_mut().flatten().for_each(named);
+            conditions.names().for_each(named);
         }
         // What was put together may be deeper than its parts.
         if nesting_depth(&schema) > MAX_NESTING {
             return Err(Refused::NotAnObject);
         }
-        if is_valid(&schema) { Ok(Self { schema, refused, names, choices }) } else { Err(Refused::InvalidSchema) }
+        if is_valid(&schema) { Ok(Self { schema, refused, names, conditions }) } else { Err(Refused::InvalidSchema) }
     }
 }
 
@@ -339,11 +456,68 @@ fn of_root(root: &Map<String, Value>) -> Vec<String> {
     OF_ROOT.into_iter().filter(|key| root.contains_key(*key)).chain(typed).map(str::to_owned).collect()
 }
 
-/// A schema as one object with all arguments that it allows, and the sets of them of which one is needed. `None` if it
-/// allows no object, or none that can be put together.
-fn one_object(schema: &Value) -> Option<(Map<String, Value>, Choices)> {
+/// The references of a schema that lead nowhere in it. Where an inner schema has an address of its own, references in
+/// it may be about that one, so only those that leave the document are judged.
+fn lost_references(schema: &Value) -> BTreeSet<String> {
+    let (mut references, mut anchors, mut addresses) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    visit_schemas(schema, &mut |members| {
+        let text = |key: &str| members.get(key).and_then(Value::as_str);
+        references.extend(text("$ref"));
+        anchors.extend(["$anchor", "$dynamicAnchor"].into_iter().filter_map(text));
+        addresses.extend(text("$id"));
+    });
+    let inner = addresses.len() > usize::from(schema.get("$id").is_some_and(Value::is_string));
+    let is_lost = |reference: &str| {
+        let (address, anchor) = reference.split_once('#').unwrap_or((reference, ""));
+        if !address.is_empty() {
+            let is_known = |known: &&str| {
+                let known = known.trim_end_matches('#');
+                known.strip_suffix(address).is_some_and(|base| base.is_empty() || base.ends_with('/'))
+            };
+            return !addresses.iter().any(is_known);
+        }
+        match pointer(reference) {
+            _ if inner || reference.is_empty() => false,
+            Some(place) => schema.pointer(&place).is_none(),
+            None => !anchors.contains(anchor),
+        }
+    };
+    references.into_iter().filter(|reference| is_lost(reference)).map(str::to_owned).collect()
+}
+
+/// Leaves out the patterns of a schema that are not taken, and returns them.
+fn without_patterns(schema: &mut Value, is_taken: fn(&str) -> bool) -> Vec<String> {
+    let mut left_out: BTreeSet<String> = BTreeSet::new();
+    loosened(schema, &mut |members| {
+        let pattern = members.get("pattern").and_then(Value::as_str).filter(|pattern| !is_taken(pattern));
+        let mut changed = false;
+        if let Some(pattern) = pattern.map(str::to_owned) {
+            members.shift_remove("pattern");
+            left_out.insert(pattern);
+            changed = true;
+        }
+        if let Some(Value::Object(by_pattern)) = members.get_mut("patternProperties") {
+            let all = by_pattern.len();
+            left_out.extend(by_pattern.keys().filter(|pattern| !is_taken(pattern)).cloned());
+            by_pattern.retain(|pattern, _| is_taken(pattern));
+            if by_pattern.len() < all {
+                // What a pattern allowed must not be refused as another member.
+                ["additionalProperties", "unevaluatedProperties"]
+                    .iter()
+                    .for_each(|key| drop(members.shift_remove(*key)));
+                changed = true;
+            }
+        }
+        changed
+    });
+    left_out.into_iter().collect()
+}
+
+/// A schema as one object with all arguments that it allows, and which of them go together. `None` if it allows no
+/// object, or none that can be put together.
+fn one_object(schema: &Value) -> Option<(Map<String, Value>, Conditions)> {
     let mut merger = Merger { root: schema, left: MOST_PARTS };
-    let Members { properties, required, choices } = merger.members(schema, 0)?;
+    let Members { properties, required, dependent, conditions } = merger.members(schema, 0)?;
     if merger.left == 0 || refers_into_parts(schema) {
         return None;
     }
@@ -358,9 +532,12 @@ fn one_object(schema: &Value) -> Option<(Map<String, Value>, Choices)> {
     if !required.is_empty() {
         root.insert("required".to_owned(), json!(required));
     }
+    if !dependent.is_empty() {
+        root.insert("dependentRequired".to_owned(), Value::Object(dependent));
+    }
     own.retain(|key, _| !OF_ROOT.contains(&key.as_str()) && !root.contains_key(key) && key != "required");
     root.extend(own);
-    Some((root, choices))
+    Some((root, conditions))
 }
 
 /// Of more parts, or of parts in more parts, no object is made.
@@ -369,13 +546,12 @@ const DEEPEST_PART: usize = 8;
 
 /// Whether a reference leads into what the root is put together from, which is gone when it is one object.
 fn refers_into_parts(schema: &Value) -> bool {
-    let found = Cell::new(false);
-    each_schema(&mut schema.clone(), &|schema| {
+    let mut found = false;
+    visit_schemas(schema, &mut |schema| {
         let reference = schema.get("$ref").and_then(Value::as_str).unwrap_or_default();
-        let into = ["#/allOf", "#/anyOf", "#/oneOf", "#/not"].iter().any(|part| reference.starts_with(part));
-        found.set(found.get() | into);
+        found |= ["#/allOf", "#/anyOf", "#/oneOf", "#/not"].iter().any(|part| reference.starts_with(part));
     });
-    found.get()
+    found
 }
 
 /// What a schema says about the members of an object.
@@ -383,7 +559,9 @@ fn refers_into_parts(schema: &Value) -> bool {
 struct Members {
     properties: Map<String, Value>,
     required: Vec<String>,
-    choices: Choices,
+    /// Names by the name of an argument that needs them.
+    dependent: Map<String, Value>,
+    conditions: Conditions,
 }
 
 impl Members {
@@ -401,9 +579,17 @@ impl Members {
                 self.required.push(name);
             }
         }
-        if self.choices.is_empty() {
-            self.choices = other.choices;
+        for (name, needed) in other.dependent {
+            match self.dependent.get_mut(&name).and_then(Value::as_array_mut) {
+                Some(known) => {
+                    let new = needed.as_array().into_iter().flatten();
+                    let new: Vec<Value> = new.filter(|name| !known.contains(name)).cloned().collect();
+                    known.extend(new);
+                }
+                None => drop(self.dependent.insert(name, needed)),
+            }
         }
+        self.conditions.add(other.conditions);
     }
 
     /// What is said of an object that is one of several.
@@ -426,7 +612,9 @@ impl Members {
         let required: Vec<String> =
             first.into_iter().filter(|name| sets.iter().all(|set| set.contains(name))).collect();
         let differ = sets.iter().all(|set| set.len() > required.len());
-        Self { properties: schemas, required, choices: if differ { sets } else { Vec::new() } }
+        let choices = if differ { vec![sets] } else { Vec::new() };
+        let conditions = Conditions { choices, excluded: Vec::new() };
+        Self { properties: schemas, required, dependent: Map::new(), conditions }
     }
 }
 
@@ -458,7 +646,11 @@ impl<'s> Merger<'s> {
         let mut members = Members {
             properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
             required: names.map(str::to_owned).collect(),
-            choices: Vec::new(),
+            dependent: dependent(schema),
+            conditions: Conditions {
+                choices: Vec::new(),
+                excluded: schema.get("not").map(excluded).unwrap_or_default(),
+            },
         };
         if let Some(reference) = schema.get("$ref") {
             let target = self.root.pointer(&pointer(reference.as_str()?)?)?;
@@ -468,25 +660,39 @@ impl<'s> Merger<'s> {
             members.add(self.members(part, depth + 1)?);
         }
         for either in ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array()) {
-            let parts: Vec<Members> = either.iter().filter_map(|part| self.members(part, depth + 1)).collect();
-            if parts.is_empty() {
-                return None;
-            }
-            members.add(Members::of_either(parts));
+            let mut parts: Vec<Members> = either.iter().filter_map(|part| self.members(part, depth + 1)).collect();
+            members.add(match parts.len() {
+                0 => return None,
+                // What is no object is no alternative.
+                1 => parts.remove(0),
+                _ => Members::of_either(parts),
+            });
         }
         Some(members)
     }
 }
 
-/// The sets of arguments of which one is needed, in words; nothing if there are none, or too many for a sentence.
-fn said(choices: &[Vec<String>]) -> Option<String> {
-    const MOST: usize = 8;
-    if choices.len() < 2 || choices.len() > MOST || choices.iter().any(|set| set.len() > MOST) {
-        return None;
+/// What arguments need others, by their names.
+fn dependent(schema: &Map<String, Value>) -> Map<String, Value> {
+    let lists = ["dependentRequired", "dependencies"].iter().filter_map(|key| schema.get(*key)?.as_object()).flatten();
+    lists.filter(|(_, needed)| needed.is_array()).map(|(name, needed)| (name.clone(), needed.clone())).collect()
+}
+
+/// The sets of arguments that a schema under `not` is about, where it is about nothing else.
+fn excluded(not: &Value) -> Choices {
+    let set = |schema: &Value| -> Option<Vec<String>> {
+        let members = schema.as_object()?;
+        let known = |(key, value): (&String, &Value)| key == "required" || key == "type" && value == "object";
+        let names = members.get("required")?.as_array()?.iter().map(|name| name.as_str().map(str::to_owned));
+        let names: Vec<String> = members.iter().all(known).then_some(names)?.collect::<Option<_>>()?;
+        (!names.is_empty()).then_some(names)
+    };
+    let several = not.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("anyOf"));
+    match several.and_then(Value::as_array) {
+        // None of them may hold.
+        Some(sets) => sets.iter().map(set).collect::<Option<_>>().unwrap_or_default(),
+        None => set(not).into_iter().collect(),
     }
-    let set = |names: &Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let sets: Vec<String> = choices.iter().map(set).collect();
-    Some(format!("One of these sets of arguments is required: {}.", sets.join("; ")))
 }
 
 /// Tuples in the words of 2020-12: a list in `items` is `prefixItems`. Says whether it was one.
@@ -616,7 +822,7 @@ fn rename_references(schema: &mut Map<String, Value>, to: &BTreeMap<&str, &str>)
 }
 
 /// The first few of a list, and how many more there are.
-fn few(list: Vec<String>) -> String {
+pub(super) fn few(list: Vec<String>) -> String {
     const FEW: usize = 5;
     let more = list.len().saturating_sub(FEW);
     let mut shown = list;

@@ -9,7 +9,7 @@ use crate::catalog::SelectableItem;
 
 /// What stands under a keyword of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(in crate::catalog) enum Role {
     /// A schema, or an array of schemas.
     Schema,
     /// Schemas by name.
@@ -18,9 +18,10 @@ pub(super) enum Role {
     Data,
 }
 
-pub(super) fn role(keyword: &str) -> Role {
+pub(in crate::catalog) fn role(keyword: &str) -> Role {
     match keyword {
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => Role::Map,
+        // Of `dependencies`, the lists of names are no schemas, and nothing is found in them.
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => Role::Map,
         "items"
         | "prefixItems"
         | "additionalItems"
@@ -58,6 +59,99 @@ pub(super) fn each_schema(schema: &mut Value, change: &impl Fn(&mut Map<String, 
         }
         _ => {}
     }
+}
+
+/// Calls `visit` with a schema and every schema in it.
+pub(super) fn visit_schemas<'s>(schema: &'s Value, visit: &mut impl FnMut(&'s Map<String, Value>)) {
+    match schema {
+        Value::Array(schemas) => schemas.iter().for_each(|schema| visit_schemas(schema, visit)),
+        Value::Object(members) => {
+            visit(members);
+            for (keyword, value) in members {
+                match role(keyword) {
+                    Role::Schema => visit_schemas(value, visit),
+                    Role::Map => {
+                        let schemas = value.as_object().into_iter().flatten();
+                        schemas.for_each(|(_, schema)| visit_schemas(schema, visit));
+                    }
+                    Role::Data => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Lets a schema and every schema in it say less, the inner ones first. `change` says whether it did. Where saying less
+/// would mean more, as under `not`, the keyword goes too: no value is refused that was taken before.
+pub(super) fn loosened(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>) -> bool) -> bool {
+    let changed = loosen(schema, change);
+    if changed {
+        // What a reference leads to may say less now, so it counts as changed where it stands.
+        loosen(schema, &mut |members| members.contains_key("$ref"));
+    }
+    changed
+}
+
+fn loosen(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>) -> bool) -> bool {
+    match schema {
+        Value::Array(schemas) => {
+            let mut changed = false;
+            for schema in schemas {
+                changed |= loosen(schema, change);
+            }
+            changed
+        }
+        Value::Object(members) => {
+            let mut loosened: Vec<String> = Vec::new();
+            for (keyword, value) in members.iter_mut() {
+                let mut changed = false;
+                match role(keyword) {
+                    Role::Schema => changed = loosen(value, change),
+                    Role::Map => {
+                        for (_, schema) in value.as_object_mut().into_iter().flatten() {
+                            changed |= loosen(schema, change);
+                        }
+                    }
+                    Role::Data => {}
+                }
+                if changed {
+                    loosened.push(keyword.clone());
+                }
+            }
+            for keyword in &loosened {
+                match keyword.as_str() {
+                    "not" => drop(members.shift_remove("not")),
+                    "if" => ["if", "then", "else"].iter().for_each(|key| drop(members.shift_remove(*key))),
+                    "contains" => drop(members.shift_remove("maxContains")),
+                    // Of alternatives that say less, more than one may fit.
+                    "oneOf" => {
+                        let alternatives = members.shift_remove("oneOf");
+                        if let Some(alternatives) = alternatives.filter(|_| !members.contains_key("anyOf")) {
+                            members.insert("anyOf".to_owned(), alternatives);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            change(members) || !loosened.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// `dependencies`, of drafts before 2019-09, in the words of today: a list of names says what else is required, a
+/// schema what else holds. Says whether there were any.
+pub(super) fn dependencies(schema: &mut Map<String, Value>) -> bool {
+    let Some(Value::Object(dependencies)) = schema.shift_remove("dependencies") else { return false };
+    for (name, dependency) in dependencies {
+        let keyword = if dependency.is_array() { "dependentRequired" } else { "dependentSchemas" };
+        let known = schema.entry(keyword).or_insert_with(|| json!({}));
+        if let Some(known) = known.as_object_mut() {
+            known.entry(name).or_insert(dependency);
+        }
+    }
+    true
 }
 
 /// Whether a value is meant to be the schema of arguments.

@@ -249,10 +249,11 @@ fn what_fastmcp_inspects_is_read() {
     "#);
     let line = |item: &SelectableItem| (item.id.clone(), item.server.clone(), item.description.clone(), item.safety);
     let mcp_lines: Vec<_> = mcp.catalog.items().iter().map(line).collect();
-    let own_lines: Vec<_> =
-        own.catalog.items().iter().map(line).filter(|(id, ..)| !id.contains("front-desk:room#")).collect();
+    let own_lines: Vec<_> = own.catalog.items().iter().map(line).collect();
     assert_eq!(own_lines, mcp_lines);
-    for (own, mcp) in own.catalog.items().iter().filter_map(|own| Some((own, mcp.catalog.get(&own.id)?))) {
+    // MCP does not say what the places in the URI of a template take.
+    let of_both = own.catalog.items().iter().filter_map(|own| Some((own, mcp.catalog.get(&own.id)?)));
+    for (own, mcp) in of_both.filter(|(own, _)| own.name != "room") {
         assert_eq!((&own.args_schema, &own.output_schema), (&mcp.args_schema, &mcp.output_schema), "{}", own.id);
     }
     // Written as MCP's, it is what a server lists.
@@ -437,9 +438,9 @@ fn a_shortlist_is_written_as_the_list_of_a_request() {
     });
     insta::assert_snapshot!(written.collect::<String>(), @r#"
     openai
-    [{"type":"function","function":{"name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":true}},{"type":"function","function":{"name":"b_search","description":"Searches"}},{"type":"function","function":{"name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}}}}]
+    [{"type":"function","function":{"name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}},{"type":"function","function":{"name":"b_search","description":"Searches"}},{"type":"function","function":{"name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}}}}]
     openai-responses
-    [{"type":"function","name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":true},{"type":"function","name":"b_search","description":"Searches","parameters":{"type":"object","properties":{}},"strict":false},{"type":"function","name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}},"strict":false}]
+    [{"type":"function","name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":false},{"type":"function","name":"b_search","description":"Searches","parameters":{"type":"object","properties":{}},"strict":false},{"type":"function","name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}},"strict":false}]
     anthropic
     [{"name":"a_search","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches","input_schema":{"type":"object","properties":{}}},{"name":"git_log","description":"Shows","input_schema":{"type":"object","properties":{"n":{"type":"integer"}}}}]
     gemini
@@ -618,6 +619,371 @@ fn what_a_form_has_a_key_for_is_kept_and_the_rest_is_said() {
     let list = ToolFormat::Anthropic.write(many.items(), &CallNames::new(many.items(), ToolFormat::Anthropic)).unwrap();
     let marks: Vec<bool> = list.as_array().unwrap().iter().map(|tool| tool.get("cache_control").is_some()).collect();
     assert_eq!(marks, [false, false, true, true, true, true]);
+}
+
+/// What is written of one tool in a form, and the notes about it.
+fn written(format: ToolFormat, tool: &Value) -> (Value, String) {
+    let catalog = Catalog::from_values(&[tool.clone()], Some("s")).unwrap();
+    let names = CallNames::new(catalog.items(), format);
+    let Written { document, notes } = format.write_noted(catalog.items(), &names).unwrap();
+    let tool = document.pointer("/0/functionDeclarations/0").unwrap_or(&document[0]);
+    (tool.get("function").unwrap_or(tool).clone(), notes.join("\n"))
+}
+
+/// The arguments of a tool with this schema, as a provider gets them, and the notes about it.
+fn arguments(format: ToolFormat, schema: &Value) -> (Value, String) {
+    let (tool, notes) = written(format, &json!({"name": "t", "description": "D", "inputSchema": schema}));
+    let schema = ["parameters", "input_schema", "parametersJsonSchema"].iter().find_map(|key| tool.get(*key));
+    (schema.cloned().unwrap_or_default(), notes)
+}
+
+#[test]
+fn an_object_has_its_properties_for_openai() {
+    for schema in [json!({}), json!({"type": "object"}), json!({"type": "object", "additionalProperties": false})] {
+        for format in [ToolFormat::OpenAi, ToolFormat::OpenAiResponses] {
+            let (written, notes) = arguments(format, &schema);
+            assert_eq!(
+                (&written["type"], &written["properties"], &*notes),
+                (&json!("object"), &json!({}), ""),
+                "{schema}"
+            );
+        }
+        assert_eq!(arguments(ToolFormat::Anthropic, &schema).0.get("properties"), None);
+    }
+    // Inner objects do not need any.
+    let inner = json!({"type": "object", "properties": {"a": {"type": "object"}}});
+    assert_eq!(arguments(ToolFormat::OpenAi, &inner).0, inner);
+}
+
+#[test]
+fn strict_is_kept_where_the_schema_keeps_to_its_rules() {
+    let text = json!({"type": "string"});
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let with = |mut schema: Value, key: &str, value: Value| {
+        schema[key] = value;
+        schema
+    };
+    let tree = json!({"type": "object", "properties": {"t": {"anyOf": [{"$ref": "#/$defs/t"}, {"type": "null"}]}}, "required": ["t"], "additionalProperties": false});
+    let refers =
+        with(object(json!({"a": {"$ref": "#/$defs/t"}}), json!(["a"])), "$defs", json!({"t": {"type": "string"}}));
+    // The schema, and whether OpenAI and Anthropic take it as a strict one.
+    let cases = [
+        (object(json!({"a": text}), json!(["a"])), [true, true]),
+        (object(json!({}), json!([])), [true, true]),
+        (object(json!({"a": text}), json!([])), [false, true]),
+        (json!({"type": "object", "properties": {"a": text}, "required": ["a"]}), [false, false]),
+        (object(json!({"a": {"type": "object", "properties": {}}}), json!(["a"])), [false, false]),
+        (object(json!({"a": object(json!({"b": text}), json!(["b"]))}), json!(["a"])), [true, true]),
+        // `items` are added, and say nothing of what stands there.
+        (object(json!({"a": {"type": "array"}}), json!(["a"])), [false, false]),
+        (object(json!({"a": {"type": "array", "items": text}}), json!(["a"])), [true, true]),
+        (object(json!({"a": {"type": "array", "items": text, "minItems": 2}}), json!(["a"])), [true, false]),
+        (object(json!({"a": {}}), json!(["a"])), [false, false]),
+        (object(json!({"a": {"enum": [1, 2]}}), json!(["a"])), [false, true]),
+        (object(json!({"a": {"type": "integer", "minimum": 1}}), json!(["a"])), [true, false]),
+        (object(json!({"a": {"type": "string", "default": "x"}}), json!(["a"])), [false, true]),
+        (object(json!({"a": {"oneOf": [text, {"type": "null"}]}}), json!(["a"])), [false, false]),
+        (object(json!({"a": {"type": ["string", "null"]}}), json!(["a"])), [true, true]),
+        (refers, [true, true]),
+        (with(object(json!({"a": {"$ref": "#/$defs/t"}}), json!(["a"])), "$defs", json!({"t": tree})), [true, false]),
+        (object(json!({"a": {"$ref": "#"}}), json!(["a"])), [true, false]),
+        (object(json!({"a": {"type": "string", "pattern": "^(?!a)"}}), json!(["a"])), [true, true]),
+    ];
+    for (schema, expected) in cases {
+        let tool = json!({"name": "t", "description": "D", "input_schema": schema, "strict": true});
+        for (format, expected) in [ToolFormat::OpenAi, ToolFormat::Anthropic].into_iter().zip(expected) {
+            let (tool, notes) = written(format, &tool);
+            assert_eq!(tool.get("strict") == Some(&json!(true)), expected, "{format} {schema}");
+            assert_eq!(notes.contains("left out `strict` of 1 tool, whose"), !expected, "{format} {schema} {notes}");
+        }
+    }
+    // Without a schema nothing is closed, and what is not strict stays as it is.
+    let tool = |strict: bool| json!({"type": "function", "function": {"name": "t", "strict": strict}});
+    assert_eq!(written(ToolFormat::OpenAi, &tool(true)).0.get("strict"), None);
+    assert_eq!(written(ToolFormat::OpenAiResponses, &tool(true)).0["strict"], false);
+    assert_eq!(
+        written(ToolFormat::Anthropic, &tool(false)),
+        (json!({"name": "t", "input_schema": {"type": "object", "properties": {}}, "strict": false}), String::new())
+    );
+    let own =
+        json!({"name": "t", "input_schema": schema(), "allowed_callers": ["direct"], "eager_input_streaming": true});
+    assert_eq!(written(ToolFormat::Anthropic, &own), (own.clone(), String::new()));
+}
+
+#[test]
+fn what_is_not_taken_in_a_schema_makes_it_say_less() {
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let lookahead = json!({"type": "string", "pattern": "^(?!undefined$|null$)"});
+    let plain = json!({"type": "string"});
+    // A schema, and what OpenAI gets.
+    let cases = [
+        (object(json!({"a": lookahead})), object(json!({"a": plain}))),
+        (object(json!({"a": {"pattern": "^\\p{L}+$"}})), object(json!({"a": {}}))),
+        (object(json!({"pattern": {"type": "string", "pattern": "[("}})), object(json!({"pattern": plain}))),
+        (object(json!({"a": {"default": {"pattern": "[("}}})), object(json!({"a": {"default": {"pattern": "[("}}}))),
+        // Under these, to say less would be to allow less.
+        (object(json!({"a": {"type": "string", "not": lookahead}})), object(json!({"a": plain}))),
+        (
+            object(json!({"a": {"oneOf": [lookahead, {"const": 1}]}})),
+            object(json!({"a": {"anyOf": [plain, {"const": 1}]}})),
+        ),
+        (object(json!({"a": {"if": lookahead, "then": {"minLength": 2}, "else": {}}})), object(json!({"a": {}}))),
+        (
+            object(json!({"a": {"patternProperties": {"^(?=a)": {}, "^b": {}}, "additionalProperties": false}})),
+            object(json!({"a": {"patternProperties": {"^b": {}}}})),
+        ),
+        (
+            object(
+                json!({"a": {"$ref": "#/$defs/Gone", "description": "A"}, "b": {"items": {"$ref": "https://x.example/s.json"}}}),
+            ),
+            object(json!({"a": {"description": "A"}, "b": {"items": {}}})),
+        ),
+        (object(json!({"a": {"not": {"$ref": "#/$defs/Gone"}}})), object(json!({"a": {}}))),
+        (json!({"$ref": "#/$defs/Gone"}), object(json!({}))),
+    ];
+    for (schema, expected) in cases {
+        let (written, notes) = arguments(ToolFormat::OpenAi, &schema);
+        assert_eq!(written, expected, "{schema}");
+        assert_eq!(notes.is_empty(), schema == expected, "{notes}");
+    }
+    // What leads somewhere in the document stays.
+    let whole = json!({"type": "object", "properties": {"a": {"$ref": "#name"}, "b": {"$ref": "#/$defs/b"}, "c": {"$ref": "#"}, "d": {"$ref": "d.json"}},
+        "$defs": {"b": {"$anchor": "name"}, "d": {"$id": "https://x.example/d.json"}}});
+    assert_eq!(arguments(ToolFormat::OpenAi, &whole), (whole.clone(), String::new()));
+    let both = object(json!({"a": lookahead, "b": {"$ref": "#/$defs/Gone"}, "c": {"pattern": "[("}}));
+    insta::assert_snapshot!(arguments(ToolFormat::OpenAi, &both).1, @r"
+    allowed anything where a reference leads nowhere, for 1 tool: s:t#b562cdc1 (`#/$defs/Gone`)
+    left out patterns that are not taken, for 1 tool: s:t#b562cdc1 (`[(`, `^(?!undefined$|null$)`)
+    ");
+    // The others read other patterns, but none reads what is none.
+    insta::assert_snapshot!(arguments(ToolFormat::Anthropic, &both).1, @r"
+    allowed anything where a reference leads nowhere, for 1 tool: s:t#b562cdc1 (`#/$defs/Gone`)
+    left out patterns that are not taken, for 1 tool: s:t#b562cdc1 (`[(`)
+    ");
+}
+
+#[test]
+fn what_goes_together_is_said() {
+    let text = json!({"type": "string"});
+    let some =
+        |names: &[&str]| json!({"anyOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()});
+    let object = |key: &str, value: Value| json!({"type": "object", "properties": {"a": text, "b": text, "c": text, "d": text}, key: value});
+    let cases = [
+        object("allOf", json!([some(&["a", "b"]), some(&["c", "d"])])),
+        object("not", json!({"required": ["a", "b"]})),
+        object(
+            "allOf",
+            json!([{"not": {"required": ["a", "b"]}}, {"not": {"anyOf": [{"required": ["c"]}, {"type": "object", "required": ["c", "d"]}]}}]),
+        ),
+        object("not", json!({"properties": {"a": {"const": 1}}, "required": ["a"]})),
+        object("anyOf", json!([{"type": "null"}, {"allOf": [some(&["a", "b"])]}])),
+        object("allOf", json!([{"dependencies": {"a": ["b"]}}, {"dependentRequired": {"a": ["c"]}}])),
+        object(
+            "dependencies",
+            json!({"a": ["b"], "c": {"required": ["d"], "properties": {"d": {"minimum": 1, "exclusiveMinimum": true}}}}),
+        ),
+    ];
+    let shown = cases.iter().map(|schema| {
+        let (tool, _) =
+            written(ToolFormat::Anthropic, &json!({"name": "t", "description": "D", "inputSchema": schema}));
+        let mut schema = tool["input_schema"].clone();
+        schema.as_object_mut().unwrap().shift_remove("properties");
+        format!("{} {schema}\n", tool["description"])
+    });
+    insta::assert_snapshot!(shown.collect::<String>(), @r#"
+    "D\n\nOne of these sets of arguments is required: `a`; `b`.\n\nOne of these sets of arguments is required: `c`; `d`." {"type":"object"}
+    "D\n\nThese arguments are not given together: `a`, `b`." {"type":"object"}
+    "D\n\nThese arguments are not given together: `a`, `b`; `c`, `d`.\n\nThese arguments are not given: `c`." {"type":"object"}
+    "D" {"type":"object"}
+    "D\n\nOne of these sets of arguments is required: `a`; `b`." {"type":"object"}
+    "D" {"type":"object","dependentRequired":{"a":["b","c"]}}
+    "D" {"type":"object","dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"required":["d"],"properties":{"d":{"exclusiveMinimum":1}}}}}
+    "#);
+}
+
+#[test]
+fn marks_of_what_is_kept_come_in_the_order_that_is_taken() {
+    // The marks of a list, and those that are kept: `l` for an hour, `s` for five minutes.
+    let cases = [
+        ("ls", "ls"),
+        ("sl", "-l"),
+        ("ssll", "--ll"),
+        ("slsls", "-l-ls"),
+        ("l-s", "l-s"),
+        ("lssss", "-ssss"),
+        ("slllll", "--llll"),
+    ];
+    for (marks, expected) in cases {
+        let tool = |(index, mark): (usize, char)| {
+            let mut tool = json!({"name": format!("t{index}"), "description": "D", "input_schema": schema()});
+            match mark {
+                'l' => tool["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"}),
+                's' => tool["cache_control"] = json!({"type": "ephemeral"}),
+                _ => {}
+            }
+            tool
+        };
+        let tools: Vec<Value> = marks.chars().enumerate().map(tool).collect();
+        let catalog = Catalog::from_values(&tools, None).unwrap();
+        let names = CallNames::new(catalog.items(), ToolFormat::Anthropic);
+        let Written { document, notes } = ToolFormat::Anthropic.write_noted(catalog.items(), &names).unwrap();
+        let mark = |tool: &Value| match tool.get("cache_control") {
+            Some(mark) if mark.get("ttl").is_some() => 'l',
+            Some(_) => 's',
+            None => '-',
+        };
+        assert_eq!(document.as_array().unwrap().iter().map(mark).collect::<String>(), expected);
+        assert_eq!(notes.is_empty(), marks == expected, "{notes:?}");
+    }
+}
+
+#[test]
+fn what_is_no_tool_that_is_offered_is_left_out_of_every_load() {
+    let documents = [
+        json!({"toolConfig": {"tools": [{"toolSpec": {"name": "a", "inputSchema": {"json": schema()}}}, {"cachePoint": {"type": "default"}}, {"systemTool": {"name": "nova_grounding"}}]}}),
+        json!({"server": {"name": "d"}, "tools": [{"key": "a", "name": "a", "input_schema": schema(), "enabled": true}, {"key": "b", "name": "b", "input_schema": schema(), "enabled": false}],
+            "resources": [{"key": "r", "uri": "a:b", "name": "r", "enabled": false}], "prompts": [{"key": "p", "name": "p", "enabled": false}]}),
+    ];
+    let shown = documents.iter().map(|document| {
+        let loaded = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap();
+        let names: Vec<&str> = loaded.catalog.items().iter().map(|item| item.name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        let left_out = loaded
+            .left_out
+            .iter()
+            .map(|left_out| format!("{}: {}\n", left_out.place.split_once("a.json: ").unwrap().1, left_out.reason));
+        left_out.collect::<String>()
+    });
+    insta::assert_snapshot!(shown.collect::<String>(), @r"
+    tools[1]: `cachePoint` is a mark and no tool
+    tools[2]: `nova_grounding` is run by the provider and has no definition
+    tools[1] `b`: its server has switched it off
+    resources[0] `r`: its server has switched it off
+    prompts[0] `p`: its server has switched it off
+    ");
+}
+
+#[test]
+fn a_schema_with_a_title_and_the_tools_of_a_server_are_read() {
+    let book = json!([{"type": "object", "title": "book_table", "description": "Book", "properties": {"seats": {"title": "Seats", "type": "integer"}}, "required": ["seats"]}]);
+    let listed = json!([{"type": "mcp_list_tools", "id": "m1", "server_label": "Desk", "tools": [
+        {"name": "find", "description": "Find", "input_schema": schema(), "annotations": {"read_only": true}},
+        {"name": "close", "input_schema": schema(), "annotations": null},
+    ]}]);
+    insta::assert_snapshot!([book, listed].iter().map(shown).collect::<Vec<_>>().join("\n"), @r#"
+    functions (1)
+      mcp:book_table#bffceef0 | Book |
+        {"type":"object","properties":{"seats":{"title":"Seats","type":"integer"}},"required":["seats"]}
+
+    openai-responses (2)
+      desk:close#f4f5e220 |  |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+      desk:find#35afd4e6 | Find | read-only
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"annotations":{"read_only":true}}
+    "#);
+    let nameless = json!([{"type": "object", "properties": {}}]);
+    let error = load_text("a.json", &nameless.to_string(), Strictness::Strict).unwrap_err().to_string();
+    insta::assert_snapshot!(error.split_once("a.json: ").unwrap().1, @"tools[0]: a JSON Schema without a name; give it a `title`, or make it the `inputSchema` of a tool with a `name`, or leave it out with --lenient");
+}
+
+#[test]
+fn a_title_stands_for_a_description_that_is_not_there() {
+    let tool = |members: Value| {
+        let mut tool = json!({"name": "t", "inputSchema": {"type": "object"}});
+        tool.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let catalog = Catalog::from_values(&[tool.clone()], None).unwrap();
+        // What is written as MCP is what was received.
+        assert_eq!(ToolFormat::Mcp.write(catalog.items(), &CallNames::as_they_are()), Some(json!([tool])));
+        catalog.items()[0].description.clone()
+    };
+    assert_eq!(tool(json!({"title": "Book a table"})), "Book a table");
+    assert_eq!(tool(json!({"annotations": {"title": "Book a table"}, "description": " "})), "Book a table");
+    assert_eq!(tool(json!({"title": "One", "annotations": {"title": "Other"}})), "One");
+    assert_eq!(tool(json!({"title": "Book a table", "description": "Books"})), "Books");
+    assert_eq!(tool(json!({"title": 3})), "");
+}
+
+#[test]
+fn templates_are_written_and_read_again() {
+    let listed = json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "resources": [{"uri": "a:b", "name": "r"}],
+        "resourceTemplates": [{"uriTemplate": "u://{id}", "name": "prof", "description": "P", "mimeType": "text/plain"}]});
+    let loaded = load_text("a.json", &listed.to_string(), Strictness::Strict).unwrap();
+    assert_eq!(mcp_listing(&loaded.catalog), listed);
+    let alone = json!({"jsonrpc": "2.0", "id": 1, "result": {"resourceTemplates": listed["resourceTemplates"]}});
+    insta::assert_snapshot!(shown(&alone), @r#"
+    mcp (1)
+      resource::mcp:prof#01577c9e | P |
+        metadata {"uri":"u://{id}"}
+    "#);
+    // A resource is no template for what else it says.
+    let odd = json!({"resources": [{"uri": "a:b", "uriTemplate": "a:{b}", "name": "r"}]});
+    let odd = load_text("a.json", &odd.to_string(), Strictness::Strict).unwrap().catalog;
+    assert_eq!(odd.items()[0].metadata["uri"], "a:b");
+}
+
+#[test]
+fn a_body_without_a_schema_is_an_argument() {
+    let body = |content: Value| json!({"openapi": "3.1.0", "info": {"title": "F"}, "paths": {"/f": {"put": {"operationId": "f", "requestBody": {"required": true, "content": content}}}}});
+    let object = json!({"schema": {"type": "object", "properties": {"a": {"type": "string"}}}});
+    let documents = [
+        body(json!({"application/octet-stream": {}})),
+        body(json!({"application/json": {}})),
+        body(json!({"application/json": {}, "multipart/form-data": object})),
+        body(json!({"multipart/form-data": {}})),
+    ];
+    insta::assert_snapshot!(documents.iter().map(shown).collect::<String>(), @r#"
+    openapi (1)
+      f:f#adbc1141 |  |
+        {"type":"object","properties":{"body":{"type":"string"}},"required":["body"]}
+        metadata {"arguments":{"body":"body"},"content_type":"application/octet-stream","method":"put","path":"/f","servers":[]}
+    openapi (1)
+      f:f#adbc1141 |  |
+        {"type":"object","properties":{"body":{}},"required":["body"]}
+        metadata {"arguments":{"body":"body"},"method":"put","path":"/f","servers":[]}
+    openapi (1)
+      f:f#974958e9 |  |
+        {"type":"object","properties":{"a":{"type":"string"}}}
+        metadata {"content_type":"multipart/form-data","method":"put","other_content_types":["application/json"],"path":"/f","servers":[]}
+    openapi (1)
+      f:f#a0d130ff |  |
+        {"type":"object"}
+        metadata {"content_type":"multipart/form-data","method":"put","path":"/f","servers":[]}
+    "#);
+}
+
+#[test]
+fn what_the_python_library_of_gemini_prints_is_read() {
+    let tools = json!([{"function_declarations": [{"name": "f", "description": "F", "parameters": {"type": "OBJECT", "any_of": null, "properties": {
+        "any_of": {"type": "STRING", "max_length": "20", "nullable": null},
+        "xs": {"type": "ARRAY", "min_items": "1", "items": {"any_of": [{"type": "STRING"}, {"type": "INTEGER", "default": null}]}},
+    }, "property_ordering": ["xs"], "additional_properties": {"type": "STRING"}}, "response": {"type": "STRING"}}]}]);
+    let loaded = load_text("a.json", &tools.to_string(), Strictness::Strict).unwrap();
+    let item = &loaded.catalog.items()[0];
+    insta::assert_snapshot!(item.args_schema.as_deref().unwrap(), @r#"{"type":"object","properties":{"any_of":{"type":"string","maxLength":20},"xs":{"type":"array","minItems":1,"items":{"anyOf":[{"type":"string"},{"type":"integer","default":null}]}}},"additionalProperties":{"type":"string"}}"#);
+    // The results of MCP's tools are objects, and the lists of requests have none.
+    let Written { document, notes } =
+        ToolFormat::Mcp.write_noted(loaded.catalog.items(), &CallNames::as_they_are()).unwrap();
+    assert_eq!(document[0].get("outputSchema"), None);
+    insta::assert_snapshot!(notes.join("\n"), @"left out the schemas of results of 1 tool, which are not objects: mcp:f#28384023");
+    let lost = [ToolFormat::Gemini, ToolFormat::Mcp, ToolFormat::Native]
+        .map(|format| json!(format.has_no_place_for(loaded.catalog.items())));
+    assert_eq!(lost, [json!({"output_schema": 1}), json!({"output_schema": 1}), json!({})]);
+}
+
+#[test]
+fn what_fastmcp_denies_is_written() {
+    let tool = |annotations: Value| {
+        let tool = json!({"key": "t", "name": "t", "input_schema": {"type": "object"}, "annotations": annotations});
+        written(ToolFormat::Mcp, &tool).0.get("annotations").cloned().unwrap_or_default()
+    };
+    let additive = json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true});
+    assert_eq!(tool(additive.clone()), additive);
+    assert_eq!(
+        tool(json!({"read_only_hint": true, "destructive_hint": false})),
+        json!({"readOnlyHint": true, "destructiveHint": false})
+    );
+    assert_eq!(tool(json!({"read_only_hint": null})), Value::Null);
 }
 
 #[test]
@@ -879,6 +1245,20 @@ fn any_json() -> impl Strategy<Value = Value> {
         "functions",
         "toolConfig",
         "OBJECT",
+        "object",
+        "pattern",
+        "(?=a)",
+        "#/$defs/a",
+        "anyOf",
+        "oneOf",
+        "not",
+        "dependencies",
+        "strict",
+        "resourceTemplates",
+        "uriTemplate",
+        "mcp_list_tools",
+        "enabled",
+        "cache_control",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),

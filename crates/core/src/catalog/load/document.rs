@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use super::super::{Fault, formats};
 use super::too_deep;
 
+/// The list of the templates of resources of a server.
+const TEMPLATES: &str = "resourceTemplates";
+
 /// The list that a definition is in, which decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -25,6 +28,8 @@ pub(super) enum Form {
     /// The older list of a request.
     Functions,
     Resources,
+    /// Templates of resources.
+    ResourceTemplates,
     /// Templates of resources, as FastMCP lists them.
     Templates,
     Prompts,
@@ -42,6 +47,7 @@ impl fmt::Display for Form {
             Self::Tools | Self::ServerTools => "tools",
             Self::Functions => "functions",
             Self::Resources | Self::ServerResources => "resources",
+            Self::ResourceTemplates => TEMPLATES,
             Self::Templates => "templates",
             Self::Prompts | Self::ServerPrompts => "prompts",
             Self::Items => "items",
@@ -137,6 +143,8 @@ struct Top<'t> {
     tool_config: Option<&'t RawValue>,
     #[serde(borrow)]
     resources: Option<Vec<&'t RawValue>>,
+    #[serde(borrow, rename = "resourceTemplates")]
+    resource_templates: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
     prompts: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
@@ -158,13 +166,15 @@ struct Lists<'t> {
     tools: Option<List<'t>>,
     #[serde(borrow)]
     resources: Option<Vec<&'t RawValue>>,
+    #[serde(borrow, rename = "resourceTemplates")]
+    resource_templates: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
     prompts: Option<Vec<&'t RawValue>>,
 }
 
 impl Lists<'_> {
     fn is_none(&self) -> bool {
-        self.tools.is_none() && self.resources.is_none() && self.prompts.is_none()
+        self.tools.is_none() && self.resources.is_none() && self.resource_templates.is_none() && self.prompts.is_none()
     }
 }
 
@@ -203,7 +213,8 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
     let server = server_name(top.server, top.server_info)?;
     let fastmcp = top.server.is_some_and(|server| server.get().starts_with('{'));
-    let lists = Lists { tools: top.tools, resources: top.resources, prompts: top.prompts };
+    let (resources, resource_templates) = (top.resources, top.resource_templates);
+    let lists = Lists { tools: top.tools, resources, resource_templates, prompts: top.prompts };
     let within = |place: &str, error: &serde_json::Error| Located {
         place: place.to_owned(),
         fault: Fault::new(without_position(error)),
@@ -244,6 +255,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let tools = lists.tools.unwrap_or_default().0.into_iter().enumerate();
     entries.extend(tools.map(|(index, (key, raw))| Entry { key, ..Entry::new(Form::Tools, index, raw) }));
     entries.extend(listed(Form::Resources, lists.resources.unwrap_or_default()));
+    entries.extend(listed(Form::ResourceTemplates, lists.resource_templates.unwrap_or_default()));
     if let Some(templates) = top.templates.filter(|_| fastmcp) {
         let templates: Vec<&RawValue> =
             serde_json::from_str(templates.get()).map_err(|error| within("templates", &error))?;

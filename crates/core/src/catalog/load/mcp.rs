@@ -31,8 +31,18 @@ pub(in crate::catalog) fn tool(mut fields: Fields) -> Result<Draft, Fault> {
 }
 
 pub(super) fn resource(value: Value) -> Result<Draft, Fault> {
+    addressed(value, URI)
+}
+
+/// A template of resources: its URI has places to fill in.
+pub(super) fn template(value: Value) -> Result<Draft, Fault> {
+    addressed(value, "uriTemplate")
+}
+
+/// A resource whose URI is under `key`.
+fn addressed(value: Value, key: &str) -> Result<Draft, Fault> {
     let mut fields = Fields::new(value)?;
-    let uri = fields.required_text("uri")?;
+    let uri = fields.required_text(key)?;
     let name = fields.nonempty_text("name")?.unwrap_or_else(|| uri.clone());
     let mut item = begin(Kind::Resource, &name, &mut fields)?;
     item.metadata.insert(URI.to_owned(), Value::String(uri));
@@ -64,7 +74,10 @@ fn schema(members: Map<String, Value>) -> Arc<Value> {
 
 /// What all three kinds share; id and namespace are assigned later.
 pub(in crate::catalog) fn begin(kind: Kind, name: &str, fields: &mut Fields) -> Result<SelectableItem, Fault> {
-    let description = fields.text("description")?.unwrap_or_default();
+    let mut description = fields.text("description")?.unwrap_or_default();
+    if kind == Kind::Tool && description.trim().is_empty() {
+        description = title(fields).unwrap_or(description);
+    }
     let mut item = SelectableItem::tool("", "", name, &description);
     item.kind = kind;
     item.server = fields.nonempty_text("server")?;
@@ -72,6 +85,13 @@ pub(in crate::catalog) fn begin(kind: Kind, name: &str, fields: &mut Fields) -> 
     item.tags = fields.texts("tags")?;
     item.tags.extend(fields.nonempty_text("category")?);
     Ok(item)
+}
+
+/// What a tool is called for people: all that is said of one without a description.
+fn title(fields: &Fields) -> Option<String> {
+    let of_annotations = || fields.get("annotations").and_then(|annotations| annotations.get("title"));
+    let titles = [fields.get("title"), of_annotations()].into_iter().flatten();
+    titles.filter_map(Value::as_str).find(|title| !title.trim().is_empty()).map(str::to_owned)
 }
 
 fn finish(item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {

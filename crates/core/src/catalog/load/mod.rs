@@ -5,8 +5,8 @@
 //! the forms of others), and only when everything has been read do the items get their namespaces and ids ([`assemble`]), because both depend on what else is there.
 //!
 //! A file or definition that cannot be used stops a strict load and is skipped by a lenient one. Definitions are kept
-//! byte for byte beside what was read from them. Resource templates are not items, because they cannot be read as they
-//! stand.
+//! byte for byte beside what was read from them. Of a live server, resource templates are not items, because they
+//! cannot be read as they stand.
 
 mod assemble;
 mod document;
@@ -67,7 +67,8 @@ pub struct LoadOptions {
 pub struct Loaded {
     /// The items that could be used.
     pub catalog: Catalog,
-    /// What could not be used, in load order; empty after a strict load.
+    /// What could not be used, in load order. After a strict load, only what is no tool that is offered: what a server has
+    /// switched off, and what stands in a list of tools beside them.
     pub left_out: Vec<LeftOut>,
     /// The forms that were recognised, in load order: one entry a file and form.
     pub sources: Vec<Source>,
@@ -320,6 +321,11 @@ impl Sieve {
         Err(error)
     }
 
+    /// Notes what is left out of every load.
+    fn skip(&mut self, error: CatalogError) {
+        self.left_out.push(error.into());
+    }
+
     fn describe_nothing(&self, paths: &str) -> String {
         match self.left_out.first() {
             None => format!("{paths}: no tools, resources or prompts are listed"),
@@ -524,6 +530,12 @@ fn take_in(
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
+    let in_tools = matches!(place.form, Form::Tools | Form::Functions | Form::Whole);
+    let in_lists = in_tools || matches!(place.form, Form::Resources | Form::Templates | Form::Prompts);
+    if let Some(fault) = formats::is_none(&value, in_tools).filter(|_| in_lists) {
+        sieve.skip(place.error(fault));
+        return Ok(());
+    }
     let found = match place.form {
         Form::Tools | Form::Functions | Form::Whole => formats::read(value, place.key.as_deref()),
         Form::ServerTools => Found::One(ToolFormat::Mcp, Fields::new(value).and_then(mcp::tool)),
@@ -531,6 +543,7 @@ fn take_in(
             Found::One(ToolFormat::FastMcp, formats::fastmcp_resource(value))
         }
         Form::Resources | Form::ServerResources => Found::One(ToolFormat::Mcp, mcp::resource(value)),
+        Form::ResourceTemplates => Found::One(ToolFormat::Mcp, mcp::template(value)),
         Form::Templates => Found::One(ToolFormat::FastMcp, formats::fastmcp_resource(value)),
         Form::Prompts if formats::is_fastmcp(&value) => Found::One(ToolFormat::FastMcp, formats::fastmcp_prompt(value)),
         Form::Prompts | Form::ServerPrompts => Found::One(ToolFormat::Mcp, mcp::prompt(value)),

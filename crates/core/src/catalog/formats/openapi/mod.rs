@@ -237,7 +237,7 @@ impl<'d> Operation<'_, 'd> {
             let body = expansion.references().object(body)?;
             let required = body.get("required") == Some(&Value::Bool(true));
             if let Some((media, schema)) = body_schema(body) {
-                let schema = expansion.schema(schema)?;
+                let schema = schema.map_or_else(|| Ok(any_body(media)), |schema| expansion.schema(schema))?;
                 arguments.add_body(schema, required, body.get("description").and_then(Value::as_str));
                 arguments.media = (media != "application/json").then(|| media.to_owned());
                 let others =
@@ -429,22 +429,34 @@ fn describe(schema: &mut Value, description: Option<&str>) {
     }
 }
 
-/// The schema of a body in the form that a program makes most easily.
-fn body_schema(body: &Map<String, Value>) -> Option<(&str, &Value)> {
+/// How easily a program makes a body of this type, the easiest first.
+fn rank(media: &str) -> u8 {
+    match media.split(';').next().unwrap_or("").trim() {
+        "application/json" => 0,
+        media if media.ends_with("+json") => 1,
+        "*/*" | "application/*" => 2,
+        "application/x-www-form-urlencoded" => 3,
+        "multipart/form-data" => 4,
+        _ => 5,
+    }
+}
+
+/// The type of a body in the form that a program makes most easily, of those that are described if any is, and its
+/// schema.
+fn body_schema(body: &Map<String, Value>) -> Option<(&str, Option<&Value>)> {
     let content = body.get("content")?.as_object()?;
-    let rank = |media: &str| {
-        let media = media.split(';').next().unwrap_or("").trim();
-        match media {
-            "application/json" => 0,
-            media if media.ends_with("+json") => 1,
-            "*/*" | "application/*" => 2,
-            "application/x-www-form-urlencoded" => 3,
-            "multipart/form-data" => 4,
-            _ => 5,
-        }
-    };
-    let media = content.keys().min_by_key(|media| rank(media))?;
-    Some((media, content.get(media)?.get("schema")?))
+    let schema = |content: &'_ Value| content.get("schema").is_some();
+    let (media, described) = content.iter().min_by_key(|(media, content)| (!schema(content), rank(media)))?;
+    Some((media, described.get("schema")))
+}
+
+/// The schema of a body that has none: bytes that are what they are, as of a file, unless its type says more.
+fn any_body(media: &str) -> Value {
+    match rank(media) {
+        0 | 1 => json!({}),
+        3 | 4 => json!({"type": "object"}),
+        _ => json!({"type": "string"}),
+    }
 }
 
 /// A schema of OpenAPI in the words of JSON Schema, without what says nothing about values.
