@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::inspect::definition_tokens;
+use super::load::all_metadata;
 use super::near::pair_most_similar;
 use super::tool_id::argument_shape;
 use super::{Catalog, Kind, Safety, SelectableItem};
@@ -304,6 +305,11 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
     };
     // A move to another namespace is a rename, which already says that the server differs.
     let server = old.server == new.server || old.namespace != new.namespace;
+    // Where only one is as received, the metadata of the other holds what stands beside the fields in it.
+    let metadata = match old.raw.is_some() == new.raw.is_some() {
+        true => old.metadata == new.metadata,
+        false => all_metadata(old) == all_metadata(new),
+    };
     let fields = [
         ("kind", old.kind == new.kind),
         ("server", server),
@@ -316,7 +322,7 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
         ("depends_on", old.depends_on == new.depends_on),
         ("provides", old.provides == new.provides),
         ("requires", old.requires == new.requires),
-        ("metadata", old.metadata == new.metadata),
+        ("metadata", metadata),
     ];
     fields.into_iter().filter(|(_, same)| !same).map(|(field, _)| field).collect()
 }

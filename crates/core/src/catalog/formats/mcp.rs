@@ -78,8 +78,9 @@ pub(super) fn no_results<'i>(items: impl Iterator<Item = &'i SelectableItem>) ->
 /// What the protocol has a key for beside name, description and schemas, of what another form says of an item.
 fn beside(item: &SelectableItem) -> Map<String, Value> {
     type Fits = fn(&Value) -> bool;
-    const KEYS: [(&str, &str, Fits); 5] = [
+    const KEYS: [(&str, &str, Fits); 6] = [
         ("title", "title", Value::is_string),
+        ("execution", "execution", Value::is_object),
         ("icons", "icons", Value::is_array),
         ("annotations", "annotations", Value::is_object),
         ("_meta", "_meta", Value::is_object),
@@ -94,7 +95,7 @@ fn beside(item: &SelectableItem) -> Map<String, Value> {
 
 /// Whether a member of the metadata of an item has a key in the protocol.
 pub(super) fn has_key(key: &str) -> bool {
-    ["title", "icons", "annotations", "_meta", "meta", "uri", "mimeType"].contains(&key)
+    ["title", "execution", "icons", "annotations", "_meta", "meta", "uri", "mimeType"].contains(&key)
 }
 
 /// Whether a resource is one of many: it was listed as a template, or its address has places to fill in, which no

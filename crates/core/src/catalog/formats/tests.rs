@@ -920,6 +920,20 @@ fn templates_are_written_and_read_again() {
     let odd = json!({"resources": [{"uri": "a:b", "uriTemplate": "a:{b}", "name": "r"}]});
     let odd = load_text("a.json", &odd.to_string(), Strictness::Strict).unwrap().catalog;
     assert_eq!(odd.items()[0].metadata["uri"], "a:b");
+    // The native form has all of it too.
+    let native = load_text("a.json", &loaded.catalog.to_native_json(), Strictness::Strict).unwrap();
+    assert_eq!(mcp_listing(&native.catalog)["resourceTemplates"], listed["resourceTemplates"]);
+}
+
+#[test]
+fn the_native_form_keeps_what_a_definition_says() {
+    let tool = json!({"name": "t", "title": "T", "description": "D", "inputSchema": schema(), "outputSchema": schema(), "icons": [{"src": "a:b"}],
+        "annotations": {"title": "A", "readOnlyHint": true, "openWorldHint": false}, "execution": {"taskSupport": "optional"}, "_meta": {"version": "2", "x": 1}, "server": "s"});
+    let catalog = Catalog::from_values(&[tool.clone()], None).unwrap();
+    let native = load_text("a.json", &catalog.to_native_json(), Strictness::Strict).unwrap().catalog;
+    assert_eq!(mcp_listing(&native)["tools"], json!([tool]));
+    assert_eq!(native.items()[0].id, catalog.items()[0].id);
+    assert_eq!(native.to_native_json(), catalog.to_native_json());
 }
 
 #[test]

@@ -28,6 +28,7 @@ use self::document::{Document, Entry, Form, Located};
 pub(super) use self::fields::Fields;
 pub use self::fields::describe;
 pub(super) use self::mcp::{begin, begin_prompt, settle_safety, tool};
+pub(super) use self::native::all_metadata;
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 use crate::files::{Unread, read_at_most};
@@ -249,7 +250,8 @@ impl Catalog {
     }
 
     /// The catalog in the native form: indented JSON ending in a newline. Loading it again gives the same items without
-    /// the definitions as received ([`SelectableItem::raw`](super::SelectableItem::raw)).
+    /// the definitions as received ([`SelectableItem::raw`](super::SelectableItem::raw)); what these say beside the fields
+    /// of an item is in its metadata then.
     #[must_use]
     pub fn to_native_json(&self) -> String {
         native::to_json(self.items())

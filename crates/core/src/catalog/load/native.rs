@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::{Draft, GivenId};
@@ -147,6 +147,33 @@ fn wire(item: &SelectableItem) -> Item {
         depends_on: item.depends_on.clone(),
         provides: item.provides.clone(),
         requires: item.requires.clone(),
-        metadata: item.metadata.clone(),
+        metadata: all_metadata(item),
     }
+}
+
+/// Members of an MCP definition that an item has fields for.
+const FIELDS: [&str; 11] = [
+    "name",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "arguments",
+    "uri",
+    "uriTemplate",
+    "server",
+    "serverDescription",
+    "tags",
+    "category",
+];
+
+/// The metadata of an item, with what its definition as received says beside its fields: title, annotations, `_meta`.
+pub(in crate::catalog) fn all_metadata(item: &SelectableItem) -> BTreeMap<String, Value> {
+    let mut metadata = item.metadata.clone();
+    let received = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Map<String, Value>>(raw.get()).ok());
+    for (key, value) in received.into_iter().flatten() {
+        if !FIELDS.contains(&key.as_str()) && !value.is_null() {
+            metadata.entry(key).or_insert(value);
+        }
+    }
+    metadata
 }
