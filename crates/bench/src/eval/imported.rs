@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::collection::Collection;
 use super::engine::Ranking;
 use super::process::conformance::{Conformance, Row, Sheet};
+use super::trec::word;
 
 /// A tool more often than this in one ranking, or a ranking longer than this, is not a ranking of tools.
 const LONGEST: usize = 100_000;
@@ -31,6 +32,8 @@ struct Line {
     tool: u32,
     rank: u64,
     score: f64,
+    /// Whether it states the score; else that follows from the rank.
+    is_scored: bool,
 }
 
 /// The form of a line.
@@ -70,6 +73,8 @@ enum Fault {
     Id { name: String, id: String },
     #[error("this line is {0} and those above are not; write all in one form")]
     Mixed(&'static str),
+    #[error("this line has {} and those above {}; write one on every line or on none", if *.is_scored { "a score" } else { "no score" }, if *.is_scored { "have none" } else { "have one" })]
+    Scores { is_scored: bool },
     #[error("no query is answered; write a line for each tool that is found for a query")]
     Empty,
 }
@@ -77,8 +82,12 @@ enum Fault {
 /// Reads lines of a run, one by one.
 struct Reader<'c> {
     queries: BTreeMap<&'c str, usize>,
+    /// The queries as lines of TREC name them.
+    words: BTreeMap<String, usize>,
     tools: BTreeMap<String, u32>,
     seen: BTreeSet<(usize, u32)>,
+    /// Whether the lines so far have scores.
+    has_scores: Option<bool>,
     /// The lines of each query.
     lines: Vec<Vec<Line>>,
 }
@@ -86,10 +95,13 @@ struct Reader<'c> {
 impl<'c> Reader<'c> {
     fn new(collection: &'c Collection) -> Self {
         let queries = &collection.queries;
+        let numbered = || queries.iter().map(|query| query.id.as_str()).zip(0..);
         Self {
-            queries: queries.iter().enumerate().map(|(number, query)| (query.id.as_str(), number)).collect(),
+            queries: numbered().collect(),
+            words: numbered().map(|(id, number)| (word(id).into_owned(), number)).collect(),
             tools: names(collection),
             seen: BTreeSet::new(),
+            has_scores: None,
             lines: queries.iter().map(|_| Vec::new()).collect(),
         }
     }
@@ -97,7 +109,15 @@ impl<'c> Reader<'c> {
     /// Takes a line that is not empty.
     fn take(&mut self, text: &str) -> Result<(), Fault> {
         let (name, line) = parse(text, &self.tools)?;
-        let Some(&query) = self.queries.get(name) else { return Err(Fault::Query(name.to_owned())) };
+        // Different ids are different words, and a file of another program may have the ids as they are.
+        let by_word = self.words.get(name).filter(|_| form(text) == Some(Form::Trec));
+        let query = by_word.or_else(|| self.queries.get(name)).copied();
+        let query = query.ok_or_else(|| Fault::Query(name.to_owned()))?;
+        let is_scored = line.is_scored;
+        if *self.has_scores.get_or_insert(is_scored) != is_scored {
+            // A rank and a score cannot be set against each other.
+            return Err(Fault::Scores { is_scored });
+        }
         if !self.seen.insert((query, line.tool)) {
             return Err(Fault::Twice(name.to_owned()));
         }
@@ -118,7 +138,8 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 ///
 /// # Errors
 /// [`RunFileError`] at the first line that is of neither form or of another than those above, or names an unknown query or
-/// tool, a tool by the id of another, a tool twice for a query, or a score that is not a number; and for a file without lines.
+/// tool, a tool by the id of another, a tool twice for a query, or a score that is not a number, or has a score where those
+/// above have none; and for a file without lines.
 pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Vec<Ranking>, RunFileError> {
     let mut reader = Reader::new(collection);
     let refuse = |line: usize, fault: &Fault| RunFileError { path: path.to_owned(), line, reason: fault.to_string() };
@@ -168,7 +189,7 @@ pub fn check_run(text: &str, collection: &Collection) -> Conformance {
         *forms.entry(name).or_default() += 1;
         if let Err(fault) = reader.take(line) {
             let rule = match fault {
-                Fault::Form | Fault::Mixed(_) => "form",
+                Fault::Form | Fault::Mixed(_) | Fault::Scores { .. } => "form",
                 Fault::Rank(_) | Fault::Score(_) => "numbers",
                 Fault::Query(_) => "queries",
                 Fault::Tool { .. } | Fault::Id { .. } => "tools",
@@ -227,7 +248,7 @@ fn names(collection: &Collection) -> BTreeMap<String, u32> {
     for (number, item) in (0..).zip(collection.catalog.items()) {
         let server = item.server.as_deref().map(|server| format!("{server}:{}", item.name));
         for name in [item.id.clone()].into_iter().chain(server).chain([collection.tool_handle(number).to_owned()]) {
-            names.insert(super::trec::word(&name).into_owned(), number);
+            names.insert(word(&name).into_owned(), number);
             names.insert(name, number);
         }
     }
@@ -261,11 +282,11 @@ fn parse<'t>(line: &'t str, tools: &BTreeMap<String, u32>) -> Result<(&'t str, L
         {
             return Err(Fault::Id { name: (*name).to_owned(), id: (*id).to_owned() });
         }
-        return Ok((query, Line { tool, rank, score }));
+        return Ok((query, Line { tool, rank, score, is_scored: !rest.is_empty() }));
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let [query, _, name, place, value, _] = words.as_slice() else { return Err(Fault::Form) };
-    Ok((query, Line { tool: tool(name)?, rank: rank(place)?, score: score(value)? }))
+    Ok((query, Line { tool: tool(name)?, rank: rank(place)?, score: score(value)?, is_scored: true }))
 }
 
 /// Best first, equal scores by rank.
@@ -314,6 +335,29 @@ mod tests {
     }
 
     #[test]
+    fn queries_of_any_id_come_back_from_a_trec_export() {
+        let ids = ["q 1", "q%201", "100%", "\u{a0}é", "plain"];
+        let tools = r#"[{"name": "send mail", "description": "Send a letter"}]"#;
+        let line = |id: &str| serde_json::json!({"id": id, "query": "x", "relevant": ["send mail"]}).to_string() + "\n";
+        let lines: String = ids.into_iter().map(line).collect();
+        let source = |text| Source { path: Path::new("test"), bytes: str::as_bytes(text) };
+        let collection = Collection::from_bytes("test", Origin::Embedded, source(tools), source(&lines)).unwrap();
+        for (number, id) in ids.into_iter().enumerate() {
+            let text = format!("{} Q0 send%20mail 1 1 me\n", word(id));
+            let read = read_run(Path::new("run"), &text, &collection).unwrap();
+            let found: Vec<usize> = (0..ids.len()).filter(|place| !read[*place].hits.is_empty()).collect();
+            assert_eq!(found, [number], "{text}");
+        }
+        // As other programs write them, and in lines with tabs.
+        for (text, expected) in
+            [("100% Q0 send%20mail 1 1 me", 2), ("q%201\t1\tsend mail", 1), ("q 1\t1\tsend mail", 0)]
+        {
+            let read = read_run(Path::new("run"), text, &collection).unwrap();
+            assert!(!read[expected].hits.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
     fn ties_are_kept() {
         let imported =
             read_run(Path::new("run"), "1\t1\tsend mail\t3\n1\t2\tcreate_issue\t3\n", &collection()).unwrap();
@@ -337,6 +381,14 @@ mod tests {
             (
                 "1\t1\tsend mail\t3\tforge:create_issue",
                 "run:1: `send mail` does not have the id `forge:create_issue`, which is another tool",
+            ),
+            (
+                "1\t1\tsend mail\n1\t2\tcreate_issue\t5",
+                "run:2: this line has a score and those above have none; write one on every line or on none",
+            ),
+            (
+                "1\t1\tsend mail\t5\n2\t1\tcreate_issue",
+                "run:2: this line has no score and those above have one; write one on every line or on none",
             ),
             ("1\tone\tsend mail", "run:1: the rank `one` is not a whole number"),
             ("1 Q0 create_issue 1 NaN me", "run:1: the score `NaN` is not a number"),
