@@ -138,11 +138,14 @@ impl Session for Lines {
         let (reply, us) = self.speaker.ask("load", &request, limit)?;
         self.speaker.confirmed("load", &reply)?;
         let held = self.catalog.items.len();
-        match reply.tools.as_ref().and_then(Value::as_u64) {
-            Some(tools) if tools != held as u64 => {
-                Err(self.speaker.program.failed(format!("it loaded {tools} tools of a catalog of {held}")))
+        let failed = |reason: String| Err(self.speaker.program.failed(reason));
+        match reply.tools.as_ref().map(|tools| (tools, tools.as_u64())) {
+            None => Ok(us),
+            Some((_, Some(tools))) if tools == held as u64 => Ok(us),
+            Some((_, Some(tools))) => failed(format!("it loaded {tools} tools of a catalog of {held}")),
+            Some((other, None)) => {
+                failed(format!("load: `tools` is {}, which is no number of tools", bounded(&other.to_string())))
             }
-            _ => Ok(us),
         }
     }
 

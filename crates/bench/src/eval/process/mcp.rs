@@ -34,6 +34,9 @@ const VERSION: &str = "2025-06-18";
 /// Messages that a gateway may send before it answers, at most.
 const UNASKED: usize = 1_000;
 
+/// Pages of a list of tools, at most.
+const PAGES: usize = 100;
+
 /// What stands between server and tool where gateways join them.
 const JOINTS: [&str; 7] = [":", "__", "_", ".", "/", "-", "___"];
 
@@ -58,6 +61,8 @@ pub(super) struct Gateway {
     names: Names,
     limits: Limits,
     asked: u64,
+    /// Whether an answer to a query had a text at the pointer.
+    has_texts: bool,
 }
 
 /// What a gateway may call each tool.
@@ -200,7 +205,8 @@ impl Gateway {
         };
         let command: Vec<OsString> = launch.command.iter().map(word).collect();
         let launch = Launch { command: &command, ..launch };
-        Ok(Self { program: Program::start(launch, folder)?, tool: tool.clone(), names, limits, asked: 0 })
+        let program = Program::start(launch, folder)?;
+        Ok(Self { program, tool: tool.clone(), names, limits, asked: 0, has_texts: false })
     }
 
     /// Asks for `method`, and answers what the gateway asks meanwhile.
@@ -232,11 +238,12 @@ impl Gateway {
                 }
                 (Some(_), None) => {}
                 (None, Some(own)) if *own == json!(id) => {
-                    return match message.remove("result") {
-                        Some(result) => Ok((result, us)),
-                        None => {
-                            let error = message.get("error").map_or_else(String::new, Value::to_string);
-                            Err(self.program.failed(format!("{what}: it says {}", bounded(&error))))
+                    let error = message.get("error").filter(|error| !error.is_null()).map(Value::to_string);
+                    return match (message.remove("result"), error) {
+                        (Some(result), None) => Ok((result, us)),
+                        (_, error) => {
+                            let error = bounded(&error.unwrap_or_default());
+                            Err(self.program.failed(format!("{what}: it says {error}")))
                         }
                     };
                 }
@@ -248,6 +255,21 @@ impl Gateway {
 }
 
 impl Gateway {
+    /// The tools that it lists, on all pages.
+    pub(super) fn listed(&mut self, limit: Duration) -> Result<Vec<Value>, ProcessError> {
+        const WHAT: &str = "the list of tools";
+        let (mut tools, mut params) = (Vec::new(), json!({}));
+        for _ in 0..PAGES {
+            let (page, _) = self.request(WHAT, "tools/list", &params, limit)?;
+            tools.extend(page.get("tools").and_then(Value::as_array).into_iter().flatten().cloned());
+            match page.get("nextCursor").filter(|cursor| !cursor.is_null()) {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return Ok(tools),
+            }
+        }
+        Err(self.program.failed(format!("{WHAT} has more than {PAGES} pages")))
+    }
+
     /// The tools that texts name, each once, in order.
     pub(super) fn tools(&self, texts: &[String]) -> Vec<u32> {
         let mut seen = BTreeSet::new();
@@ -279,8 +301,7 @@ impl Session for Gateway {
 
     /// The catalog is in the configuration: what is waited for is the first search.
     fn load(&mut self) -> Result<u64, ProcessError> {
-        let (list, _) = self.request("the list of tools", "tools/list", &json!({}), self.limits.load)?;
-        let tools = list.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+        let tools = self.listed(self.limits.load)?;
         let names: Vec<&str> = tools.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
         if !names.contains(&self.tool.name.as_str()) {
             let shown = bounded(&names.join(", "));
@@ -303,10 +324,23 @@ impl Session for Gateway {
             let said = bounded(&result.get("content").map_or_else(String::new, Value::to_string));
             return Err(self.program.failed(format!("{what}: its tool failed: {said}")));
         }
-        let mut tools = self.tools(&texts(&result, &self.tool.ids));
+        let texts = texts(&result, &self.tool.ids);
+        self.has_texts |= !texts.is_empty();
+        let mut tools = self.tools(&texts);
         tools.truncate(TOP);
         let tools = tools.into_iter().enumerate().map(|(place, item)| (item, -(place as f64))).collect();
         Ok(Answer { tools, seen_us, own_us: None })
+    }
+
+    fn was_read(&self) -> Result<(), ProcessError> {
+        if self.has_texts {
+            return Ok(());
+        }
+        let ids = &self.tool.ids;
+        Err(self.program.failed(format!(
+            "no answer has a text at `{ids}`: name with --mcp-ids where its results name tools; `contextweaver bench \
+             check-engine --mcp` shows one"
+        )))
     }
 
     fn hiding(&self) -> &Hiding {

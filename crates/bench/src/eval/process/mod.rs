@@ -225,6 +225,7 @@ impl ProcessEngine {
                 _ => rankings[number] = Some(answer.tools),
             }
         }
+        session.was_read()?;
         let (peak_kib, hiding) = (session.peak_kib(), session.hiding().clone());
         session.end()?;
         if let (Some(most), Some(kib)) = (self.limits.peak_mib, peak_kib)
@@ -365,6 +366,11 @@ trait Session {
     /// Its answer to a query, checked.
     fn route(&mut self, query: &str) -> Result<Answer, ProcessError>;
 
+    /// Whether what it answered was read at the right place, as far as all answers together tell.
+    fn was_read(&self) -> Result<(), ProcessError> {
+        Ok(())
+    }
+
     /// What the kernel keeps from it.
     fn hiding(&self) -> &Hiding;
 
@@ -437,6 +443,11 @@ mod tests {
 
     /// An engine as a shell script: `$line` is the request, `$id` its id, `$ids` the ids of the catalog in its order.
     fn engine(route: &str) -> ProcessEngine {
+        loading("3", route)
+    }
+
+    /// The same, which says that it has `loaded` tools.
+    fn loading(loaded: &str, route: &str) -> ProcessEngine {
         let script = format!(
             r#"while IFS= read -r line; do
                 id=$(printf '%s' "$line" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
@@ -446,7 +457,7 @@ mod tests {
                     issue=$(sed -n 's/^{{"id":"\([^"]*\)".*create_issue.*/\1/p' catalog.jsonl)
                     mail=$(sed -n 's/^{{"id":"\([^"]*\)".*send_mail.*/\1/p' catalog.jsonl)
                     first=$(sed -n '1s/^{{"id":"\([^"]*\)".*/\1/p' catalog.jsonl)
-                    echo '{{"ok":true,"tools":3}}' ;;
+                    echo '{{"ok":true,"tools":{loaded}}}' ;;
                 *'"ping"'*) echo "{{\"id\":\"$id\"}}" ;;
                 *) {route} ;;
                 esac
@@ -525,6 +536,78 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn a_number_of_loaded_tools_is_that_of_the_catalog() {
+        let table = [
+            ("3", None),
+            ("null", None),
+            ("2", Some("it loaded 2 tools of a catalog of 3")),
+            ("true", Some("load: `tools` is true, which is no number of tools")),
+            ("-3", Some("load: `tools` is -3, which is no number of tools")),
+            ("3.5", Some("load: `tools` is 3.5, which is no number of tools")),
+            ("\"3\"", Some("load: `tools` is \"3\", which is no number of tools")),
+        ];
+        for (loaded, expected) in table {
+            let error = loading(loaded, HONEST).run(&collection()).err().map(|error| error.to_string());
+            let said = error.as_deref().zip(expected).is_some_and(|(error, expected)| error.contains(expected));
+            assert!(said || (error.is_none() && expected.is_none()), "{loaded}: {error:?}");
+        }
+    }
+
+    /// A gateway as a shell script: `$id` is that of the request, and `list` and `call` print what follows it.
+    fn gateway(list: &str, call: &str, ids: &str) -> ProcessEngine {
+        let script = format!(
+            r#"while IFS= read -r line; do
+                id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+                start="{{\"jsonrpc\":\"2.0\",\"id\":$id"
+                case $line in
+                *'"initialize"'*) echo "$start,\"result\":{{\"serverInfo\":{{\"name\":\"shell\",\"version\":\"1\"}}}}}}" ;;
+                *'"ping"'*) echo "$start,\"result\":{{}}}}" ;;
+                *'"tools/list"'*) {list} ;;
+                *'"tools/call"'*) {call} ;;
+                esac
+            done"#
+        );
+        let command = ["sh", "-c", script.as_str()].map(OsString::from).to_vec();
+        let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(5), ..Limits::default() };
+        let [name, argument] = ["find", "q"].map(str::to_owned);
+        let door = Door::Mcp(SearchTool { name, argument, ids: ids.to_owned(), player: PathBuf::from("no-player") });
+        ProcessEngine { command, door, hidden: Vec::new(), limits }
+    }
+
+    #[test]
+    fn a_gateway_is_read_as_its_protocol_says() {
+        const LIST: &str = r#"echo "$start,\"result\":{\"tools\":[{\"name\":\"find\"}]}}""#;
+        const CALL: &str = r#"echo "$start,\"result\":{\"content\":[{\"text\":\"send_mail\"}]}}""#;
+        const IDS: &str = "/content/*/text";
+        let pages = r#"case $line in
+            *'"cursor":"2"'*) echo "$start,\"result\":{\"tools\":[{\"name\":\"find\"}]}}" ;;
+            *) echo "$start,\"result\":{\"tools\":[{\"name\":\"other\"}],\"nextCursor\":\"2\"}}" ;;
+            esac"#;
+        let endless = r#"echo "$start,\"result\":{\"tools\":[],\"nextCursor\":\"2\"}}""#;
+        let refused = r#"echo "$start,\"result\":{},\"error\":{\"code\":1,\"message\":\"no index\"}}""#;
+        let no_error = r#"echo "$start,\"error\":null,\"result\":{\"content\":[{\"text\":\"send_mail\"}]}}""#;
+        let table = [
+            ("a list", LIST, CALL, IDS, None),
+            ("a list in pages", pages, CALL, IDS, None),
+            ("a list without end", endless, CALL, IDS, Some("the list of tools has more than 100 pages")),
+            ("an error beside a result", LIST, refused, IDS, Some("\"message\":\"no index\"")),
+            ("an error that is null", LIST, no_error, IDS, None),
+            (
+                "a pointer at nothing",
+                LIST,
+                CALL,
+                "/structured/*/id",
+                Some("no answer has a text at `/structured/*/id`"),
+            ),
+        ];
+        for (what, list, call, ids, expected) in table {
+            let error = gateway(list, call, ids).run(&collection()).err().map(|error| error.to_string());
+            let said = error.as_deref().zip(expected).is_some_and(|(error, expected)| error.contains(expected));
+            assert!(said || (error.is_none() && expected.is_none()), "{what}: {error:?}");
+        }
     }
 
     #[test]

@@ -70,14 +70,13 @@ pub(super) fn check(engine: &ProcessEngine, tool: &SearchTool) -> Result<Conform
 
 /// Whether the tool is there and takes the query.
 fn takes_queries(gateway: &mut Gateway, tool: &SearchTool, engine: &ProcessEngine, sheet: &mut Sheet) -> bool {
-    let list = match gateway.request("the list of tools", "tools/list", &json!({}), engine.limits.load) {
-        Ok((list, _)) => list,
+    let tools = match gateway.listed(engine.limits.load) {
+        Ok(tools) => tools,
         Err(error) => {
             sheet.wrong("tool", vec![error.to_string()], None);
             return false;
         }
     };
-    let tools = list.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
     let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(found) = tools.iter().find(|one| name(one) == tool.name) else {
         let there = listed(tools.iter().map(name));
