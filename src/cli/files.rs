@@ -1,8 +1,11 @@
 //! What a command reads and what it writes: no output may be an input, or another output.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+
+use contextweaver_core::files::replace_file_with;
 
 /// The files of a command, each with the option that names it.
 #[derive(Default)]
@@ -50,6 +53,48 @@ impl Files {
     }
 }
 
+/// Refuses a file that cannot be written, before the work is done whose result would go there. Nothing is written.
+///
+/// # Errors
+/// Names the option, and what is in the way.
+pub(super) fn writable(option: &str, path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(about) if about.is_dir() => bail!("{option} {}: it is a folder; name a file", path.display()),
+        // A pipe has one reader, for what is written in the end.
+        Ok(about) if !about.is_file() => return Ok(()),
+        _ => {}
+    }
+    let mut is_open = false;
+    let tried = replace_file_with(path, |_| {
+        is_open = true;
+        Err(io::Error::other("nothing to write yet"))
+    });
+    match tried {
+        Err(error) if !is_open => Err(error)
+            .with_context(|| format!("{option}: the file cannot be written; name one in a folder that exists")),
+        _ => Ok(()),
+    }
+}
+
+/// The same for files in a folder that is made with its missing parents.
+///
+/// # Errors
+/// As [`writable`].
+pub(super) fn writable_in<'n>(option: &str, folder: &Path, names: impl IntoIterator<Item = &'n str>) -> Result<()> {
+    if folder.is_dir() {
+        return names.into_iter().try_for_each(|name| writable(option, &folder.join(name)));
+    }
+    let folder = std::path::absolute(folder).with_context(|| format!("{option} {}", folder.display()))?;
+    match folder.ancestors().find(|one| one.exists()) {
+        Some(parent) if parent.is_dir() => {
+            let first = folder.strip_prefix(parent).ok().and_then(|rest| rest.components().next());
+            first.map_or(Ok(()), |first| writable(option, &parent.join(first)))
+        }
+        Some(file) => bail!("{option} {}: {} is no folder; name another", folder.display(), file.display()),
+        None => Ok(()),
+    }
+}
+
 fn is_of_catalog(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     ["json", "yaml", "yml"].iter().any(|one| extension.eq_ignore_ascii_case(one))
@@ -71,6 +116,32 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_refused_beforehand() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "kept").unwrap();
+        for (name, expected) in [
+            ("new.html", None),
+            ("file", None),
+            ("none/x.html", Some("--html: the file cannot be written; name one in a folder that exists")),
+            ("file/x.html", Some("--html: the file cannot be written")),
+            (".", Some("it is a folder; name a file")),
+        ] {
+            let said = writable("--html", &at(name)).map_err(|error| format!("{error:#}"));
+            assert_eq!(
+                said.as_ref().err().map(|said| said.contains(expected.unwrap_or("no refusal"))),
+                expected.map(|_| true),
+                "{name}: {said:?}"
+            );
+        }
+        for (name, is_refused) in [("new/deep", false), (".", false), ("file", true), ("file/deep", true)] {
+            assert_eq!(writable_in("--trec-out", &at(name), ["qrels"]).is_err(), is_refused, "{name}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was left there");
+        assert_eq!(fs::read_to_string(at("file")).unwrap(), "kept");
+    }
 
     #[test]
     fn an_output_is_no_input_and_no_other_output() {

@@ -188,6 +188,20 @@ fn a_workspace_is_what_engines_are_measured_on() {
         assert_eq!(run.code, code, "{arguments:?}: {}", run.shown());
         assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
     }
+    // Its margin is that of the comparison, and measures are named in letters of either case.
+    let gate = std::fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    let wide = gate.replace("margin = 0.01", "margin = 0.99");
+    assert_ne!(wide, gate);
+    files.write("gate/gate.toml", wide);
+    files.write("eval.json", eval(&files, &["x=base.tsv"]));
+    files.write("worse.json", eval(&files, &["x=head.tsv"]));
+    let within = compare(&files, &["--root", "gate", "eval.json", "worse.json", "--measure", "ndcg@10"]);
+    assert!(
+        within.code == 0 && within.stdout.starts_with("nDCG@10, eval.json -> worse.json: same\n"),
+        "{}",
+        within.shown()
+    );
+    files.write("gate/gate.toml", gate);
     let nowhere = compare(&files, &["lexical", "bm25"]);
     let expected =
         "`lexical` has nothing to be measured on; name --catalog and --queries\n  caused by: neither gate.toml nor";

@@ -368,6 +368,36 @@ fn gates_fail_with_exit_code_1_and_say_why() {
 }
 
 #[test]
+fn what_cannot_be_written_is_refused_before_anything_is_measured() {
+    let files = files();
+    let table: [(&[&str], &str); 4] = [
+        (&["--trec-out", "trec", "--html", "none/x.html"], "--html: the file cannot be written"),
+        (&["--trec-out", "trec", "--run-out", "none/x.tsv"], "--run-out: the file cannot be written"),
+        (&["--run-out", "."], "--run-out .: it is a folder; name a file"),
+        (&["--trec-out", "engine.sh/trec"], "is no folder; name another"),
+    ];
+    for (arguments, expected) in table {
+        let run = eval(&files, arguments);
+        assert!(
+            run.code == 2 && run.stdout.is_empty() && run.stderr.contains(expected),
+            "{arguments:?}: {}",
+            run.shown()
+        );
+        assert!(!files.path("trec").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn texts_of_queries_begin_no_line_of_a_log() {
+    let files = files();
+    let query = serde_json::json!({"id": "a\n::error::x", "query": "pizza\n::warning::pwn \u{1b}[31m", "relevant": ["lock_door"]});
+    files.write("queries.jsonl", query.to_string());
+    let run = eval(&files, &["--engine", "lexical", "--failures"]);
+    assert!(run.code == 0 && run.stdout.contains("\na ::error::x  pizza ::warning::pwn  [31m\n"), "{}", run.shown());
+    assert!(!run.stdout.contains('\u{1b}'), "{}", run.shown());
+}
+
+#[test]
 fn a_baseline_is_compared_in_pairs() {
     let files = files();
     let queries: String = (0..40)
@@ -407,8 +437,13 @@ fn a_baseline_is_compared_in_pairs() {
     files.write("worse.tsv", "q1\t1\tsend_mail\n");
     let worse = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "base.json"]);
     assert_eq!(worse.code, 1, "{}", worse.shown());
-    assert!(worse.stdout.contains("recall@5 against the baseline: regressed"), "{}", worse.stdout);
+    assert!(worse.stdout.contains("recall@5 against `lexical` of the baseline: regressed"), "{}", worse.stdout);
     assert!(worse.stdout.contains("failed: worse regressed against the baseline"), "{}", worse.stdout);
+    // Where the baseline has the engine itself, another one that stands in front of it is no matter.
+    let two = eval(&files, &["--engine", "lexical", "--run", "worse=worse.tsv", "--format", "json"]);
+    files.write("two.json", two.stdout);
+    let itself = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "two.json"]);
+    assert!(itself.code == 0 && itself.stdout.contains("against the baseline: same"), "{}", itself.shown());
 
     let other = fs::read_to_string(files.path("tools.json")).unwrap().replace("electronic", "ordinary");
     files.write("tools.json", other);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::eval::{Absent, Role, named_command};
+use crate::cli::files::writable;
 use crate::cli::note;
 use contextweaver_bench::eval::choosing::score::{ChoiceFacts, Compared, Share, Tally, score};
 use contextweaver_bench::eval::choosing::transcript::Record;
@@ -26,7 +27,7 @@ use contextweaver_bench::own::words::code;
 use contextweaver_bench::report::number::{count, difference, fixed, interval, share, standing};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::ToolFormat;
-use contextweaver_core::files::{WriteError, replace_file, replace_file_with};
+use contextweaver_core::files::{WriteError, replace_file};
 
 /// The heading of the options here in the help.
 const HEADING: &str = "A model in the loop";
@@ -83,27 +84,6 @@ pub(super) fn partial(record: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Refuses a file that cannot be written, before answers are asked for that would go there.
-fn writable(path: &Path) -> Result<()> {
-    match path.metadata() {
-        Ok(about) if about.is_dir() => bail!("--record {}: it is a folder; name a file", path.display()),
-        // A pipe has one reader, for what is written in the end.
-        Ok(about) if !about.is_file() => return Ok(()),
-        _ => {}
-    }
-    let mut is_open = false;
-    let tried = replace_file_with(path, |_| {
-        is_open = true;
-        Err(io::Error::other("nothing to write yet"))
-    });
-    match tried {
-        Err(error) if !is_open => {
-            Err(error).context("--record: the file cannot be written; name one in a folder that exists")
-        }
-        _ => Ok(()),
-    }
-}
-
 impl ChooseArgs {
     /// Whether a program is started.
     pub(super) fn starts(&self) -> bool {
@@ -137,7 +117,7 @@ impl ChooseArgs {
         if let Some(name) = self.choose_env.iter().find(|name| std::env::var_os(name).is_none()) {
             bail!("--choose-env {name}: this environment variable is not set; set it, or leave out the option");
         }
-        self.record.as_deref().map_or(Ok(()), writable)
+        self.record.as_deref().map_or(Ok(()), |path| writable("--record", path))
     }
 }
 

@@ -19,7 +19,7 @@ use contextweaver_bench::comparison::{self, Comparison};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::scenario::Scenario;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
-use contextweaver_bench::eval::decision::Word;
+use contextweaver_bench::eval::decision::{MARGIN, Word};
 use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
@@ -165,13 +165,14 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     let base = outcomes(args, &collections, base, of_head.as_deref())?;
     let head = outcomes(args, &collections, head, of_base.as_deref())?;
     // A name that is no measure is the name of a score, which reading has looked for.
-    let measure = args.measure.as_deref().and_then(|name| name.parse().ok()).unwrap_or(Measure::RECALL_5);
-    if let (Some(name), None) = (&args.measure, &head.score)
-        && name.parse::<Measure>().is_err()
-    {
-        bail!("no measure `{name}`; there are {}", Measure::ALL.map(|measure| measure.to_string()).join(", "));
-    }
-    let mut comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    let measure = match (&args.measure, &head.score) {
+        (Some(name), None) => Measure::named(name).map_err(|_| {
+            anyhow!("no measure `{name}`; there are {}", Measure::ALL.map(|measure| measure.to_string()).join(", "))
+        })?,
+        (Some(name), Some(_)) => Measure::named(name).unwrap_or(Measure::RECALL_5),
+        (None, _) => Measure::RECALL_5,
+    };
+    let mut comparison = comparison::compare(&base, &head, measure, margin(args), args.changed_inputs)?;
     comparison.in_sample = is_ours && is_in_sample(args, &comparison)?;
     match args.format {
         Format::Json => print_json(out, "bench compare", &comparison)?,
@@ -184,6 +185,14 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
             comparison.differing_inputs.join("; ")
         ),
         _ => Ok(Outcome::Ok),
+    }
+}
+
+/// The margin of the workspace whose catalog is compared on, else the usual one.
+fn margin(args: &CompareArgs) -> f64 {
+    match args.place.home() {
+        Ok(Home::Own(own)) if args.queries.is_none() => own.limits.margin,
+        _ => MARGIN,
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::choose::{Choices, ChooseArgs, Chosen, choices, keep, keep_at_a_signal, partial};
 use super::end_engines_at_a_signal;
+use crate::cli::files::{writable, writable_in};
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
 use contextweaver_api::envelope;
@@ -41,6 +42,7 @@ use contextweaver_bench::own::threshold::{Threshold, at_least, at_most};
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Failed, Ranked, Section};
+use contextweaver_bench::report::markup::visible;
 use contextweaver_bench::report::number::{count, share};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
@@ -109,7 +111,8 @@ pub(in crate::cli) struct EvalArgs {
     /// List the queries whose tools are not among the first five: what was found instead, and why
     #[arg(long)]
     failures: bool,
-    /// Compare the first engine with an earlier `--format json`; a regression fails
+    /// Compare the first engine with the one of its name in an earlier `--format json`, or with the first there; a
+    /// regression fails
     #[arg(long, value_name = "FILE", help_heading = "Gates")]
     baseline: Option<PathBuf>,
     /// Compare the queries that both have, even if the catalog or the queries changed
@@ -317,6 +320,7 @@ impl Ran {
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     refuse_overwriting(args)?;
+    refuse_unwritable(args)?;
     refuse_two_of_one_name(args)?;
     args.choose.check()?;
     let collection = args.source.collection(&args.queries)?;
@@ -335,10 +339,10 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ => Choices::default(),
     };
     // Answers cost time and money: they are kept before anything else can fail, and their figures are printed even where
-    // they are not kept.
+    // they are not kept. So are the others where a file cannot be written.
     let unkept = keep().err();
     ran.absent.extend(choices.absent);
-    write_files(args, &collection, first, &ran)?;
+    let unwritten = write_files(args, &collection, first, &ran).err();
     if first.evaluation.facts.answerable == 0 {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
@@ -351,6 +355,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     said.print(out)?;
     if let Some(error) = unkept {
         return Err(error).context("--record: the answers could not be saved");
+    }
+    if let Some(error) = unwritten {
+        return Err(error);
     }
     said.ended()
 }
@@ -480,8 +487,12 @@ impl Said<'_> {
             writeln!(out, "\n{}: {}\n{}", one.role.name(), one.name, one.reason)?;
         }
         if let Some(decision) = &self.decision {
-            let VersusBaseline { decision, gone, of } = decision;
-            writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
+            let VersusBaseline { engine, decision, gone, of } = decision;
+            let base = match self.ran.measured.first() {
+                Some(first) if first.name == *engine => "the baseline".to_owned(),
+                _ => format!("`{}` of the baseline", visible(engine)),
+            };
+            writeln!(out, "\nrecall@5 against {base}: {}\n{}", decision.word, power(decision, 1, MARGIN))?;
             if *gone > 0 {
                 writeln!(
                     out,
@@ -552,6 +563,13 @@ fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
     let files = files.read("--replay", args.choose.replay()).written("--record", args.choose.record());
     let files = files.written("--record", args.choose.record().map(|path| partial(path)));
     files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
+}
+
+/// Refuses what cannot be written, before anything is measured.
+fn refuse_unwritable(args: &EvalArgs) -> Result<()> {
+    args.trec_out.iter().try_for_each(|folder| writable_in("--trec-out", folder, export::TREC_FILES))?;
+    args.run_out.iter().try_for_each(|path| writable("--run-out", path))?;
+    args.html.iter().try_for_each(|path| writable("--html", path))
 }
 
 /// Every engine that was asked for, in the order of the help.
@@ -858,11 +876,11 @@ fn failures_text(collection: &Collection, evaluation: &Evaluation) -> String {
     let mut text = String::new();
     let failures = failures(collection, evaluation);
     for one in &failures {
-        let _ = writeln!(text, "\n{}  {}", one.query, one.text);
-        for wanted in one.wanted(str::to_owned) {
+        let _ = writeln!(text, "\n{}  {}", visible(one.query), visible(one.text));
+        for wanted in one.wanted(visible) {
             let _ = writeln!(text, "  wanted   {wanted}");
         }
-        let _ = writeln!(text, "  found    {}", one.found(str::to_owned));
+        let _ = writeln!(text, "  found    {}", one.found(visible));
         let _ = writeln!(text, "  because  {}", one.because.join("; "));
     }
     let answerable = evaluation.facts.answerable;
@@ -895,6 +913,8 @@ fn read_baseline(path: &Path) -> Result<Evaluations> {
 /// What the baseline says of the first engine.
 #[derive(Serialize)]
 struct VersusBaseline {
+    /// The engine of the baseline: the one of the same name where there is one, else the first.
+    engine: String,
     #[serde(flatten)]
     decision: Decision,
     /// Queries of the baseline that are gone or were changed, and are not compared.
@@ -903,19 +923,22 @@ struct VersusBaseline {
     of: usize,
 }
 
-/// The first engine against the first of the baseline, over the queries that both have.
+/// The first engine against itself in the baseline, or the first there, over the queries that both have.
 fn compare(
     args: &EvalArgs,
     collection: &Collection,
     first: &Measured,
     baseline: &Evaluations,
 ) -> Result<VersusBaseline> {
-    let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
+    let Some(base) = baseline.engine(&first.name) else { bail!("the baseline has no evaluation") };
     let (then, now) = (baseline.items_on(base, collection), ItemSet::of(collection, &first.evaluation.facts.ranks));
     let recall = |value: &Value| value.of(Measure::RECALL_5);
     let alike = then.alike(&now);
     let decision = decide(&[Pair::single(alike.iter().map(|one| (recall(one.base), recall(one.head))))], MARGIN);
-    let versus = |decision| VersusBaseline { decision, gone: then.items.len() - alike.len(), of: then.items.len() };
+    let versus = |decision| {
+        let (engine, of) = (base.configuration.clone(), then.items.len());
+        VersusBaseline { engine, decision, gone: of - alike.len(), of }
+    };
     let same_inputs = baseline.inputs_sha256 == collection.inputs_sha256;
     let is_the_same = same_inputs && alike.len() == then.items.len() && alike.len() == now.items.len();
     if !is_the_same && !args.changed_inputs {

@@ -1,15 +1,13 @@
 //! Files of `bench eval --format json` and the `results.json` of a workspace, which has the same form.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 
 use super::outcomes::{ItemSet, Value};
 use crate::eval::collection::Collection;
+use crate::eval::distinct::distinct;
 use contextweaver_core::files::without_mark;
 
 /// The number of the form.
@@ -104,6 +102,12 @@ impl Evaluations {
         Ok(file)
     }
 
+    /// The engine of a name, or the first where none has it: an engine is compared with itself where that can be.
+    #[must_use]
+    pub fn engine(&self, name: &str) -> Option<&EngineRanks> {
+        self.evaluations.iter().find(|one| one.configuration == name).or(self.evaluations.first())
+    }
+
     /// What one of the engines gave, item by item.
     #[must_use]
     pub fn items(&self, engine: &EngineRanks) -> ItemSet {
@@ -126,30 +130,9 @@ impl Evaluations {
     }
 }
 
-/// A map in which no key occurs twice: which of the two holds could not be told.
+/// A map with a member for each query, none of which occurs twice.
 fn once<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error> {
-    struct Once<V>(PhantomData<V>);
-
-    impl<'de, V: Deserialize<'de>> Visitor<'de> for Once<V> {
-        type Value = BTreeMap<String, V>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("an object with a member for each query")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-            let mut map = BTreeMap::new();
-            while let Some((id, value)) = members.next_entry::<String, V>()? {
-                if map.contains_key(&id) {
-                    return Err(A::Error::custom(format_args!("query `{id}` occurs twice")));
-                }
-                map.insert(id, value);
-            }
-            Ok(map)
-        }
-    }
-
-    deserializer.deserialize_map(Once(PhantomData))
+    distinct(deserializer, "query")
 }
 
 #[cfg(test)]
@@ -200,6 +183,16 @@ mod tests {
         let least = file(r#""evaluations": [{"configuration": "a"}]"#);
         let marked = format!("\u{feff}{least}");
         assert_eq!(Evaluations::parse(marked.as_bytes()).unwrap().evaluations[0].facts, Json::Null);
+    }
+
+    #[test]
+    fn an_engine_is_compared_with_itself_where_it_is_there() {
+        let file = r#"{"schema_version": 1, "inputs_sha256": "x",
+            "evaluations": [{"configuration": "a"}, {"configuration": "b"}]}"#;
+        let file = Evaluations::parse(file.as_bytes()).unwrap();
+        for (name, expected) in [("a", "a"), ("b", "b"), ("c", "a")] {
+            assert_eq!(file.engine(name).map(|one| one.configuration.as_str()), Some(expected), "{name}");
+        }
     }
 
     proptest! {

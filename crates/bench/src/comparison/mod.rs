@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use self::outcomes::{Alike, ItemSet, Outcomes, Value};
-use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide, probability};
+use crate::eval::decision::{Decision, Pair, Rule, Word, decide_by, probability};
 use crate::eval::measure::{FIRST, Measure};
 use crate::eval::statistics::{LEVEL, false_discovery, holm, mean, round6, sign_test};
 
@@ -29,6 +29,8 @@ pub struct Comparison {
     pub base: String,
     /// The name of what is judged.
     pub head: String,
+    /// A difference within this counts as none, in units of the measure.
+    pub margin: f64,
     /// The verdict over all sets.
     pub verdict: Decision,
     /// How the inputs of base and head differ, set by set: why they are not comparable, unless that was asked for.
@@ -174,7 +176,8 @@ impl SharedSet<'_> {
     }
 }
 
-/// Compares `head` with `base` by `measure`, which follows from ranks; scores of other harnesses are taken as they are.
+/// Compares `head` with `base` by `measure`, which follows from ranks; scores of other harnesses are taken as they are. A
+/// difference within `margin` counts as none; of scores that is a share of the largest, unless they are shown to differ.
 /// Where the inputs differ the verdict is [`Word::NotComparable`], unless `changed_inputs` asks for what both have.
 ///
 /// # Errors
@@ -183,6 +186,7 @@ pub fn compare(
     base: &Outcomes,
     head: &Outcomes,
     measure: Measure,
+    margin: f64,
     changed_inputs: bool,
 ) -> Result<Comparison, CompareError> {
     let name = common_measure(base, head, measure)?;
@@ -195,7 +199,11 @@ pub fn compare(
     }
     let value = |value: &Value| value.of(measure);
     let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(value)).collect();
-    let verdict = decide(&pairs, MARGIN);
+    let rule = match &base.score {
+        None => Rule::of_measure(margin),
+        Some(_) => Rule::of_scores(margin, &pairs),
+    };
+    let verdict = decide_by(&pairs, rule);
     let differing_inputs = differing_inputs(base, head);
     let is_comparable = changed_inputs || differing_inputs.is_empty();
     let verdict = if is_comparable { verdict } else { Decision { word: Word::NotComparable, ..verdict } };
@@ -203,8 +211,9 @@ pub fn compare(
         measure: name,
         base: base.name.clone(),
         head: head.name.clone(),
+        margin: rule.margin,
         verdict,
-        sets: by_set(&shared, &pairs),
+        sets: by_set(&shared, &pairs, rule),
         described: described(&shared, measure),
         worst_query: worst_query(&shared, &pairs),
         worst_tool: worst_tool(&shared, &pairs),
@@ -289,16 +298,16 @@ fn differing_inputs(base: &Outcomes, head: &Outcomes) -> Vec<String> {
     names.into_iter().filter_map(reason).collect()
 }
 
-fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Vec<SetComparison> {
-    let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide(std::slice::from_ref(pairs), MARGIN)).collect();
+fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>], rule: Rule) -> Vec<SetComparison> {
+    let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide_by(std::slice::from_ref(pairs), rule)).collect();
     let adjusted = holm(&verdicts.iter().map(|verdict| verdict.p).collect::<Vec<f64>>());
     let row = |((set, pairs), (verdict, p_holm)): ((&SharedSet, &Vec<Pair>), (Decision, f64))| {
         let (p_holm, (lost, won)) = (round6(p_holm), hits(set));
         let shown = p_holm <= LEVEL || verdict.word == Word::Same;
         SetComparison {
             set: set.name.to_owned(),
-            base: round6(mean(pairs.iter().map(|pair| pair.base))),
-            head: round6(mean(pairs.iter().map(|pair| pair.head))),
+            base: rule.rounded(mean(pairs.iter().map(|pair| pair.base))),
+            head: rule.rounded(mean(pairs.iter().map(|pair| pair.head))),
             verdict: Decision { word: if shown { verdict.word } else { Word::Inconclusive }, ..verdict },
             p_holm,
             lost,
@@ -386,7 +395,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::eval::collection::{Collection, Source};
+    use crate::eval::collection::{Collection, Source, digest};
+    use crate::eval::decision::MARGIN;
     use crate::eval::ranks::Ranks;
     use crate::eval::record::Origin;
 
@@ -402,7 +412,7 @@ mod tests {
     }
 
     fn compared(base: &Outcomes, head: &Outcomes) -> Comparison {
-        compare(base, head, Measure::RECALL_5, false).unwrap()
+        compare(base, head, Measure::RECALL_5, MARGIN, false).unwrap()
     }
 
     #[test]
@@ -448,14 +458,18 @@ mod tests {
             let comparison = compared(&base, &head);
             assert_eq!(comparison.verdict.word, Word::NotComparable, "{what}");
             assert_eq!(comparison.differing_inputs, [reason], "{what}");
-            assert_eq!(compare(&base, &head, Measure::RECALL_5, true).unwrap().verdict.word, Word::Same, "{what}");
+            assert_eq!(
+                compare(&base, &head, Measure::RECALL_5, MARGIN, true).unwrap().verdict.word,
+                Word::Same,
+                "{what}"
+            );
         }
         let mut two = base.clone();
         two.sets.insert("other".to_owned(), base.sets["own"].clone());
         assert_eq!(compared(&two, &base).differing_inputs, ["`other` is not in `base`"]);
         let mut elsewhere = base.clone();
         elsewhere.sets = BTreeMap::from([("elsewhere".to_owned(), base.sets["own"].clone())]);
-        let error = compare(&base, &elsewhere, Measure::RECALL_5, true).unwrap_err().to_string();
+        let error = compare(&base, &elsewhere, Measure::RECALL_5, MARGIN, true).unwrap_err().to_string();
         let expected = "`base` and `base` have no set of queries in common: there are `own` and `elsewhere`; compare two \
                         measurements of the same";
         assert_eq!(error, expected);
@@ -511,7 +525,7 @@ mod tests {
             let alike = base.sets["own"].alike(&head.sets["own"]);
             let ids: Vec<(&str, &str)> = alike.iter().map(|one| (one.base_id, one.head_id)).collect();
             assert_eq!(ids, expected, "{what}");
-            let compared = compare(&base, &head, Measure::RECALL_5, true);
+            let compared = compare(&base, &head, Measure::RECALL_5, MARGIN, true);
             assert_eq!(compared.map_or(0, |one| one.verdict.queries), expected.len(), "{what}");
         }
         let tools = |tools: &[&str]| {
@@ -526,7 +540,8 @@ mod tests {
             assert_eq!(alike, expected, "{other:?}");
         }
         // Of equal inputs they are not taken for the same either.
-        let error = compare(&tools(&["pay"]), &tools(&["send"]), Measure::RECALL_5, false).unwrap_err().to_string();
+        let error =
+            compare(&tools(&["pay"]), &tools(&["send"]), Measure::RECALL_5, MARGIN, false).unwrap_err().to_string();
         assert!(error.starts_with("`1` and `1` have no query in common: a query is the same when"), "{error}");
     }
 
@@ -537,7 +552,7 @@ mod tests {
             Outcomes { name: inputs.to_owned(), sets: [("own".to_owned(), set)].into(), ..Outcomes::default() }
         };
         assert_eq!(compared(&numbered("1"), &numbered("1")).verdict.queries, 2);
-        let error = compare(&numbered("1"), &numbered("2"), Measure::RECALL_5, true).unwrap_err().to_string();
+        let error = compare(&numbered("1"), &numbered("2"), Measure::RECALL_5, MARGIN, true).unwrap_err().to_string();
         assert!(error.starts_with("`own`: the catalog or the queries changed, and the ranks of one side"), "{error}");
     }
 
@@ -575,10 +590,68 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_of_the_same_name_elsewhere_leaves_queries_what_they_are() {
+        let catalog = |wikis: usize| {
+            let tool =
+                |name: &str, server: &str| serde_json::json!({"name": name, "server": server, "description": name});
+            let wikis = (0..wikis).map(|number| tool("search", &format!("wiki{number}")));
+            let tools: Vec<_> = [tool("search", "mail"), tool("send", "mail")].into_iter().chain(wikis).collect();
+            serde_json::to_string(&tools).unwrap()
+        };
+        let of = |wikis: usize, texts: [&str; 2], tools: [&str; 2]| {
+            let line = |(id, text): (usize, &str), tool: &str| {
+                format!("{{\"id\": \"q{id}\", \"query\": \"{text}\", \"relevant\": [\"{tool}\"]}}\n")
+            };
+            let lines: String =
+                texts.into_iter().enumerate().zip(tools).map(|(asked, tool)| line(asked, tool)).collect();
+            let (tools, path) = (catalog(wikis), Path::new("x"));
+            let [tools, lines] = [&tools, &lines].map(|text| Source { path, bytes: text.as_bytes() });
+            Collection::from_bytes("own", Origin::Public, tools, lines).unwrap()
+        };
+        let texts = ["find a letter", "write a letter"];
+        let before = of(0, texts, ["search", "send"]);
+        // As an earlier version wrote it, by the handles of its catalog.
+        let by_handle = |collection: &Collection| -> BTreeMap<String, String> {
+            let items = collection.catalog.items();
+            let name = |item: u32| items[item as usize].name.clone();
+            let asked = collection.queries.iter();
+            asked.map(|query| (query.id.clone(), digest(query, name))).collect()
+        };
+        let ranks = Ranks::from_iter([vec![Some(1)], vec![Some(1)]]);
+        let table = [
+            ("no other tool", of(0, texts, ["search", "send"]), 2),
+            ("one more", of(1, texts, ["mail:search", "send"]), 2),
+            ("six more", of(6, texts, ["mail:search", "mail:send"]), 2),
+            ("the other tool is meant", of(1, texts, ["wiki0:search", "send"]), 1),
+            ("other words", of(1, ["find a page", "write a letter"], ["mail:search", "send"]), 1),
+        ];
+        for (what, after, expected) in table {
+            for (form, digests) in [("now", before.digests()), ("by handles", by_handle(&before))] {
+                let by_name_alone = form == "by handles" && what == "the other tool is meant";
+                let expected = if by_name_alone { 2 } else { expected };
+                let evaluation = serde_json::json!({"configuration": "x", "ranks": {"q0": [1], "q1": [1]}});
+                let file = serde_json::json!({
+                    "schema_version": 1, "inputs_sha256": "then", "queries": digests, "evaluations": [evaluation],
+                });
+                let file = evaluations::Evaluations::parse(file.to_string().as_bytes()).unwrap();
+                let (then, now) = (file.items_on(&file.evaluations[0], &after), ItemSet::of(&after, &ranks));
+                assert_eq!((then.alike(&now).len(), now.alike(&then).len()), (expected, expected), "{what}, {form}");
+            }
+            // Without digests the names of the tools decide.
+            let bare = |set: ItemSet| ItemSet { digests: BTreeMap::new(), texts: BTreeMap::new(), ..set };
+            let alike = bare(ItemSet::of(&before, &ranks)).alike(&bare(ItemSet::of(&after, &ranks))).len();
+            assert_eq!(alike, 2, "{what}");
+        }
+        let [send, other] = [ItemSet::of(&before, &ranks), ItemSet::of(&of(0, texts, ["send", "search"]), &ranks)]
+            .map(|set| ItemSet { digests: BTreeMap::new(), texts: BTreeMap::new(), ..set });
+        assert_eq!(send.alike(&other).len(), 0);
+    }
+
+    #[test]
     fn without_a_query_there_is_nothing_to_compare() {
         let one = outcomes("one", "1", &[Some(1)]);
         for (base, head) in [(outcomes("none", "1", &[]), one.clone()), (one, outcomes("none", "1", &[]))] {
-            let error = compare(&base, &head, Measure::RECALL_5, true).unwrap_err().to_string();
+            let error = compare(&base, &head, Measure::RECALL_5, MARGIN, true).unwrap_err().to_string();
             assert_eq!(error, "`none` has no query with an answer, so there is nothing to compare");
         }
     }
@@ -587,8 +660,32 @@ mod tests {
     fn ranks_and_scores_do_not_mix() {
         let ranks = outcomes("ranks", "1", &[Some(1)]);
         let scores = Outcomes { name: "log".to_owned(), score: Some("accuracy".to_owned()), ..ranks.clone() };
-        let error = compare(&ranks, &scores, Measure::RECALL_5, false).unwrap_err().to_string();
+        let error = compare(&ranks, &scores, Measure::RECALL_5, MARGIN, false).unwrap_err().to_string();
         assert_eq!(error, "`ranks` holds ranks and `log` holds scores of `accuracy`; compare two of the same kind");
+    }
+
+    #[test]
+    fn the_margin_is_that_of_the_caller_and_of_scores_a_share() {
+        let ranks =
+            |lost: usize| -> Vec<Option<usize>> { (0..400).map(|number| (number >= lost).then_some(1)).collect() };
+        let (base, head) = (outcomes("base", "1", &ranks(0)), outcomes("head", "1", &ranks(12)));
+        for (margin, word) in [(MARGIN, Word::Regressed), (0.1, Word::Same)] {
+            let comparison = compare(&base, &head, Measure::RECALL_5, margin, false).unwrap();
+            assert_eq!((comparison.margin, comparison.verdict.word), (margin, word));
+        }
+        let scores = |name: &str, score: f64| {
+            let items = (0..60).map(|number| (format!("q{number}"), Value::Score(score))).collect();
+            let set = ItemSet { items, ..ItemSet::default() };
+            let sets = [("own".to_owned(), set)].into();
+            Outcomes { name: name.to_owned(), score: Some("cost".to_owned()), sets, ..Outcomes::default() }
+        };
+        let comparison = compared(&scores("base", 0.01), &scores("head", 0.0));
+        let text = text::plain(&comparison);
+        assert_eq!((comparison.margin, comparison.verdict.word), (0.0001, Word::Regressed), "{text}");
+        assert!(text.starts_with("cost, base -> head: regressed\n  −.010 "), "{text}");
+        let comparison = compared(&scores("base", 1.0), &scores("head", 1.0 - 1e-9));
+        let text = text::plain(&comparison);
+        assert!(text.starts_with("cost, base -> head: regressed\n  −1.00e-9 "), "{text}");
     }
 
     #[test]
@@ -610,7 +707,7 @@ mod tests {
         // What one side has besides does not make a sample of what both have.
         let (one, two) = (named(&[("a", 0)]), named(&[("a", 10), ("b", 0)]));
         for (base, head) in [(&one, &two), (&two, &one)] {
-            assert_eq!(compare(base, head, Measure::RECALL_5, true).unwrap().verdict.clusters, 60);
+            assert_eq!(compare(base, head, Measure::RECALL_5, MARGIN, true).unwrap().verdict.clusters, 60);
         }
     }
 

@@ -39,6 +39,8 @@ pub struct ItemSet {
     pub texts: BTreeMap<String, String>,
     /// A digest of what was asked and of what answers it, by id; empty where none is stated.
     pub digests: BTreeMap<String, String>,
+    /// Other digests of the same, by id: those that a file has in which tools go by another name.
+    pub other_digests: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// An item that base and head both have.
@@ -133,13 +135,18 @@ impl ItemSet {
         {
             return false;
         }
-        if let (Some(base), Some(head)) = (self.digests.get(id), head.digests.get(head_id)) {
-            return base == head;
+        if let (Some(own), Some(other)) = (self.digests.get(id), head.digests.get(head_id)) {
+            let also = |set: &Self, id: &str, digest| set.other_digests.get(id).is_some_and(|all| all.contains(digest));
+            return own == other || also(head, head_id, own) || also(self, id, other);
         }
-        fn agree<T: PartialEq>(base: Option<&T>, head: Option<&T>) -> bool {
-            base.is_none() || head.is_none() || base == head
+        fn agree<T>(base: Option<&T>, head: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
+            base.zip(head).is_none_or(|(base, head)| same(base, head))
         }
-        agree(self.texts.get(id), head.texts.get(head_id)) && agree(self.tools.get(id), head.tools.get(head_id))
+        let same_tools = |base: &Vec<String>, head: &Vec<String>| {
+            base.len() == head.len() && base.iter().zip(head).all(|(base, head)| is_same_tool(base, head))
+        };
+        agree(self.texts.get(id), head.texts.get(head_id), PartialEq::eq)
+            && agree(self.tools.get(id), head.tools.get(head_id), same_tools)
     }
 
     /// The same items with what `collection` says of its queries, when they were measured on it: ids in place of numbers,
@@ -161,6 +168,9 @@ impl ItemSet {
         for (id, tools) in known.tools {
             self.tools.entry(id).or_insert(tools);
         }
+        for (id, digests) in known.other_digests {
+            self.other_digests.entry(id).or_insert(digests);
+        }
         for (own, known) in [(&mut self.texts, known.texts), (&mut self.digests, known.digests)] {
             for (id, words) in known {
                 own.entry(id).or_insert(words);
@@ -173,7 +183,7 @@ impl ItemSet {
     #[must_use]
     pub fn of(collection: &Collection, ranks: &Ranks) -> Self {
         let (inputs, digests) = (Some(collection.inputs_sha256.clone()), collection.digests());
-        let mut set = Self { inputs, digests, ..Self::default() };
+        let mut set = Self { inputs, digests, other_digests: collection.digests_by_handle(), ..Self::default() };
         let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty());
         for (query, ranks) in answerable.zip(ranks.iter()) {
             let named = query.groups.iter().filter_map(|group| group.first());
@@ -195,4 +205,10 @@ impl ItemSet {
         let items = ranks.iter().enumerate().map(item).collect();
         Self { inputs: Some(inputs.to_owned()), in_order: true, items, ..Self::default() }
     }
+}
+
+/// Whether two handles can be of one tool: the server stands in front of the name where another tool has the name too.
+fn is_same_tool(left: &str, right: &str) -> bool {
+    let is_end = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|server| server.ends_with(':'));
+    left == right || is_end(left, right) || is_end(right, left)
 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::outcomes::Value;
 use super::{Comparison, SetComparison, WorstQuery};
-use crate::eval::decision::{Decision, MARGIN, Word};
-use crate::report::number::{could_be_seen, count, share, signed};
+use crate::eval::decision::{Decision, Word};
+use crate::report::markup::visible;
+use crate::report::number::{could_be_seen_as, count, score, share, signed, signed_score};
 use crate::report::table::Table;
 
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
@@ -18,18 +19,23 @@ pub const IN_SAMPLE: &str = "in-sample: the constants of the default were chosen
 /// The verdict, its power, the sets, and what stands out.
 #[must_use]
 pub fn plain(comparison: &Comparison) -> String {
-    let Comparison { measure, base, head, verdict, .. } = comparison;
+    let Comparison { measure, base, head, verdict, margin, .. } = comparison;
+    let [measure, base, head] = [measure, base, head].map(|name| visible(name));
     let mut text = format!("{measure}, {base} -> {head}: {}\n", verdict.word);
     for reason in &comparison.differing_inputs {
-        let _ = writeln!(text, "  {reason}");
+        let _ = writeln!(text, "  {}", visible(reason));
     }
-    let _ = writeln!(text, "{}", power(verdict, comparison.sets.len()));
+    let (figures, rests_on) = match comparison.described.is_empty() {
+        true => (SCORES, rests_on(verdict, comparison.sets.len(), *margin, SCORES)),
+        false => (SHARES, power(verdict, comparison.sets.len(), *margin)),
+    };
+    let _ = writeln!(text, "{rests_on}");
     match comparison.sets.as_slice() {
         [one] => {
             let _ = writeln!(text, "  {}", hits(one, !comparison.described.is_empty()));
         }
         several => {
-            let _ = write!(text, "\n{}", sets(several).plain());
+            let _ = write!(text, "\n{}", sets(several, figures).plain());
         }
     }
     let telling = comparison.described.iter().filter(|row| row.q <= TELLING && row.base != row.head);
@@ -46,8 +52,8 @@ pub fn plain(comparison: &Comparison) -> String {
     }
     if let Some(worst) = &comparison.worst_tool {
         let (queries, lost) = (count(worst.queries), share(-worst.difference));
-        let _ =
-            writeln!(text, "worst tool   {} ({}): its {queries} queries lose {lost} together", worst.tool, worst.set);
+        let [tool, set] = [&worst.tool, &worst.set].map(|name| visible(name));
+        let _ = writeln!(text, "worst tool   {tool} ({set}): its {queries} queries lose {lost} together");
     }
     if comparison.in_sample {
         let _ = writeln!(text, "\n{IN_SAMPLE}");
@@ -55,9 +61,23 @@ pub fn plain(comparison: &Comparison) -> String {
     text
 }
 
-/// What a verdict rests on, and what could have been seen.
+/// How a figure and how a difference is written.
+type Figures = [fn(f64) -> String; 2];
+
+/// Of measures from 0 to 1.
+const SHARES: Figures = [share, signed];
+
+/// Of scores of any size.
+const SCORES: Figures = [score, signed_score];
+
+/// What a verdict on a measure rests on, and what could have been seen.
 #[must_use]
-pub fn power(verdict: &Decision, sets: usize) -> String {
+pub fn power(verdict: &Decision, sets: usize, margin: f64) -> String {
+    // Below a thousandth, which the queries are counted for, it could not be read.
+    rests_on(verdict, sets, margin.max(0.001), SHARES)
+}
+
+fn rests_on(verdict: &Decision, sets: usize, margin: f64, [figure, signed]: Figures) -> String {
     let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
@@ -73,7 +93,8 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
         let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
     }
     let Decision { could_have_seen, assumed_differing, more_queries, .. } = verdict;
-    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing));
+    let seen = could_be_seen_as(figure, *could_have_seen, margin, *more_queries, *assumed_differing);
+    let _ = write!(text, "  {seen}");
     if let Some(other) = verdict.another_seed {
         let _ = write!(text, "\n  at the edge: another seed says {other}");
     }
@@ -89,7 +110,7 @@ fn hits(set: &SetComparison, of_ranks: bool) -> String {
     }
 }
 
-fn sets(rows: &[SetComparison]) -> Table {
+fn sets(rows: &[SetComparison], [figure, signed]: Figures) -> Table {
     let titles = [
         "set",
         "queries",
@@ -109,10 +130,10 @@ fn sets(rows: &[SetComparison]) -> Table {
         let SetComparison { set, base, head, verdict, p_holm, lost, won, p_hits } = row;
         let seed = if verdict.another_seed.is_some() && verdict.word != Word::Inconclusive { " §" } else { "" };
         table.row([
-            set.clone(),
+            visible(set),
             count(verdict.queries),
-            share(*base),
-            share(*head),
+            figure(*base),
+            figure(*head),
             signed(verdict.difference),
             signed(verdict.low),
             signed(verdict.high),
@@ -128,14 +149,15 @@ fn sets(rows: &[SetComparison]) -> Table {
 
 fn worst_query(worst: &WorstQuery) -> String {
     let WorstQuery { set, query, text, wanted, base, head } = worst;
-    let asked = text.as_ref().map_or_else(String::new, |text| format!(" \"{text}\""));
-    let wanted = if wanted.is_empty() { String::new() } else { format!(", for {}", wanted.join(", ")) };
+    let asked = text.as_ref().map_or_else(String::new, |text| format!(" \"{}\"", visible(text)));
+    let wanted = if wanted.is_empty() { String::new() } else { format!(", for {}", visible(&wanted.join(", "))) };
+    let [query, set] = [query, set].map(|name| visible(name));
     format!("worst query  {query} ({set}){asked}{wanted}: {} -> {}\n", shown(base), shown(head))
 }
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::Score(score) => share(*score),
+        Value::Score(value) => score(*value),
         Value::Ranks(ranks) => {
             let rank =
                 |rank: &Option<usize>| rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));

@@ -253,17 +253,30 @@ impl Collection {
     }
 
     /// What tells each query that a tool answers from another with the same id: a digest of its text and of the tools that
-    /// answer it, in twelve hexadecimal digits, by id.
+    /// answer it, in twelve hexadecimal digits, by id. A tool goes by its server and its name: its handle would be another
+    /// as soon as a second server has a tool of that name, and just then it has to be seen what becomes of the query.
     #[must_use]
     pub fn digests(&self) -> BTreeMap<String, String> {
-        let digest = |query: &Query| {
-            let named = |group: &Vec<u32>| group.iter().map(|item| self.tool_handle(*item)).collect();
-            let groups: Vec<Vec<&str>> = query.groups.iter().map(named).collect();
-            // Texts and lists: writing them cannot fail.
-            let text = serde_json::to_string(&(&query.text, groups)).unwrap_or_default();
-            (query.id.clone(), sha256_hex(text.as_bytes()).get(..12).unwrap_or_default().to_owned())
+        let items = self.catalog.items();
+        let full = |number: u32| {
+            let item = &items[number as usize];
+            full_handle(item.server.as_deref(), &item.name)
         };
-        self.queries.iter().filter(|query| !query.groups.is_empty()).map(digest).collect()
+        let asked = self.queries.iter().filter(|query| !query.groups.is_empty());
+        asked.map(|query| (query.id.clone(), digest(query, full))).collect()
+    }
+
+    /// The digests that the same queries have in files where tools go by their names alone or by their handles, by id: those
+    /// that earlier versions of the program wrote.
+    #[must_use]
+    pub(crate) fn digests_by_handle(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let items = self.catalog.items();
+        let both = |query: &Query| {
+            let by_name = digest(query, |number| items[number as usize].name.clone());
+            BTreeSet::from([by_name, digest(query, |number| self.tool_handle(number).to_owned())])
+        };
+        let asked = self.queries.iter().filter(|query| !query.groups.is_empty());
+        asked.map(|query| (query.id.clone(), both(query))).collect()
     }
 
     /// Item numbers in the order in which the catalog file lists the tools (id order where the file is not an array).
@@ -297,6 +310,15 @@ impl Collection {
         let languages: BTreeSet<&str> = self.queries.iter().filter_map(|query| query.lang.as_deref()).collect();
         languages.into_iter().map(str::to_owned).collect()
     }
+}
+
+/// A digest of what a query asks and of the tools that answer it, which `name` names.
+pub(crate) fn digest(query: &Query, name: impl Fn(u32) -> String) -> String {
+    let groups: Vec<Vec<String>> =
+        query.groups.iter().map(|group| group.iter().map(|item| name(*item)).collect()).collect();
+    // Texts and lists: writing them cannot fail.
+    let text = serde_json::to_string(&(&query.text, groups)).unwrap_or_default();
+    sha256_hex(text.as_bytes()).get(..12).unwrap_or_default().to_owned()
 }
 
 /// `server:name` where there is a server, else the name: unlike a bare name it stays unambiguous when tools are added
@@ -431,6 +453,10 @@ mod tests {
             (
                 r#"{"id":"1","query":"a","relevant":["send"],"equivalent":{"mail:send":["mail:search"]}}"#,
                 "q.jsonl:1: query `1`: `equivalent` names `mail:send`, which is not in `relevant`",
+            ),
+            (
+                r#"{"id":"1","query":"a","relevant":["send"],"equivalent":{"send":["mail:search"],"send":["wiki:search"]}}"#,
+                "q.jsonl:1: `equivalent`: tool `send` occurs twice at column 102",
             ),
             (
                 "{\"id\":\"1\",\"query\":\"a\",\"relevant\":[],\"answer\":1}",

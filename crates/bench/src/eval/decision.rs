@@ -155,24 +155,73 @@ pub struct Decision {
     pub more_queries: usize,
 }
 
+/// What differences are judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// A difference within this counts as none, in units of the measure.
+    pub margin: f64,
+    /// What a query can change by.
+    unit: f64,
+    /// Whether the values are scores whose meaning is not known.
+    of_scores: bool,
+}
+
+impl Rule {
+    /// For a measure from 0 to 1.
+    #[must_use]
+    pub const fn of_measure(margin: f64) -> Self {
+        Self { margin, unit: 1.0, of_scores: false }
+    }
+
+    /// For scores of any size: `margin` is a share of the largest of them. What they are is not known, and so not how much
+    /// of a difference would be none; what is shown to differ is therefore never the same, however little it is.
+    #[must_use]
+    pub fn of_scores(margin: f64, sets: &[Vec<Pair>]) -> Self {
+        let values = sets.iter().flatten().flat_map(|pair| [pair.base, pair.head]);
+        let unit = values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        Self { margin: margin * unit, unit, of_scores: true }
+    }
+
+    /// A figure with six decimals; of scores with six digits, wherever they begin.
+    #[must_use]
+    pub fn rounded(self, value: f64) -> f64 {
+        match self.of_scores {
+            false => round6(value),
+            true => format!("{:.5e}", self.beyond_the_last_bits(value)).parse().unwrap_or(value),
+        }
+    }
+
+    /// What differs by no more than the last bits of sums is equal.
+    fn beyond_the_last_bits(self, difference: f64) -> f64 {
+        if self.of_scores && difference.abs() <= self.unit * 1e-12 { 0.0 } else { difference }
+    }
+}
+
 /// Compares base and head over sets of queries, each of which weighs the same; a difference within `margin` counts as none.
 /// Sets without pairs are left out.
 #[must_use]
 pub fn decide(sets: &[Vec<Pair>], margin: f64) -> Decision {
-    let decision = decide_with(sets, margin, BOOTSTRAP_SEED);
+    decide_by(sets, Rule::of_measure(margin))
+}
+
+/// The same by a rule.
+#[must_use]
+pub fn decide_by(sets: &[Vec<Pair>], rule: Rule) -> Decision {
+    let decision = decide_with(sets, rule, BOOTSTRAP_SEED);
     if decision.differing == 0 {
         // Whatever is drawn, it is nothing.
         return decision;
     }
     let other =
-        OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, margin, seed).word).find(|word| *word != decision.word);
+        OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, rule, seed).word).find(|word| *word != decision.word);
     Decision { another_seed: other, ..decision }
 }
 
 /// The two-sided probability of a difference as large by chance alone, as [`decide`] has it.
 #[must_use]
 pub fn probability(sets: &[Vec<Pair>]) -> f64 {
-    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set)).collect();
+    let rule = Rule::of_measure(MARGIN);
+    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set, rule)).collect();
     let by =
         |units: fn(&Set) -> &Vec<Unit>| sign_flip(&shares(&sets.iter().map(units).collect::<Vec<_>>()), BOOTSTRAP_SEED);
     by(|set| &set.queries).max(by(|set| &set.clusters))
@@ -188,24 +237,28 @@ fn shares(sets: &[&Vec<Unit>]) -> Vec<f64> {
     sets.iter().flat_map(of).collect()
 }
 
-fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
-    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set)).collect();
+fn decide_with(sets: &[Vec<Pair>], rule: Rule, seed: u64) -> Decision {
+    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set, rule)).collect();
     let queries: usize = sets.iter().map(|set| set.queries.len()).sum();
     let clusters: usize = sets.iter().map(|set| set.clusters.len()).sum();
     let differing = sets.iter().flat_map(|set| &set.queries).filter(|unit| unit.sum != 0.0).count();
     let is_clustered = clusters < queries;
-    let mut found = Evidence::of(&sets, |set| &set.queries, seed);
+    let mut found = Evidence::of(&sets, |set| &set.queries, rule.unit, seed);
     if is_clustered {
-        found = found.wider(&Evidence::of(&sets, |set| &set.clusters, seed));
+        found = found.wider(&Evidence::of(&sets, |set| &set.clusters, rule.unit, seed));
     }
     let Evidence { could_have_seen, is_assumed, .. } = found;
     // Rounded before anything is concluded: the word agrees with the digits beside it.
-    let difference = round6(mean(sets.iter().map(|set| ratio(&set.queries))));
-    let [low, high, p] = [found.low, found.high, found.p].map(round6);
+    let difference = rule.rounded(mean(sets.iter().map(|set| ratio(&set.queries))));
+    let [low, high] = [found.low, found.high].map(|end| rule.rounded(end));
+    let (p, margin) = (round6(found.p), rule.margin);
     // A margin of nothing would take queries without end.
-    let needed = (could_have_seen / margin.max(0.001)).powi(2) * queries.max(1) as f64;
+    let least = if rule.unit > 0.0 { 0.001 * rule.unit } else { 0.001 };
+    let needed = (could_have_seen / margin.max(least)).powi(2) * queries.max(1) as f64;
+    let is_shown = p <= LEVEL && difference != 0.0;
     let word = match difference {
-        _ if differing == 0 || (low >= -margin && high <= margin) => Word::Same,
+        _ if differing == 0 => Word::Same,
+        _ if low >= -margin && high <= margin && !(rule.of_scores && is_shown) => Word::Same,
         difference if p <= LEVEL && difference < 0.0 => Word::Regressed,
         _ if p <= LEVEL => Word::Improved,
         _ => Word::Inconclusive,
@@ -220,7 +273,7 @@ fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
         low,
         high,
         p,
-        could_have_seen: round6(if is_assumed { could_have_seen.min(1.0) } else { could_have_seen }),
+        could_have_seen: rule.rounded(if is_assumed { could_have_seen.min(rule.unit) } else { could_have_seen }),
         assumed_differing: is_assumed.then_some(ASSUMED),
         more_queries: (needed.ceil() as usize).saturating_sub(queries),
     }
@@ -241,13 +294,14 @@ struct Set {
 }
 
 impl Set {
-    fn of(pairs: &[Pair]) -> Self {
+    fn of(pairs: &[Pair], rule: Rule) -> Self {
+        let difference = |pair: &Pair| rule.beyond_the_last_bits(pair.difference());
         let mut clusters: BTreeMap<u32, Unit> = BTreeMap::new();
         for pair in pairs {
             let unit = clusters.entry(pair.cluster).or_default();
-            *unit = Unit { sum: unit.sum + pair.difference(), queries: unit.queries + 1 };
+            *unit = Unit { sum: unit.sum + difference(pair), queries: unit.queries + 1 };
         }
-        let queries = pairs.iter().map(|pair| Unit { sum: pair.difference(), queries: 1 }).collect();
+        let queries = pairs.iter().map(|pair| Unit { sum: difference(pair), queries: 1 }).collect();
         Self { queries, clusters: clusters.into_values().collect() }
     }
 }
@@ -270,7 +324,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn of<'s>(sets: &'s [Set], units: fn(&'s Set) -> &'s Vec<Unit>, seed: u64) -> Self {
+    fn of<'s>(sets: &'s [Set], units: fn(&'s Set) -> &'s Vec<Unit>, unit: f64, seed: u64) -> Self {
         let sets: Vec<&Vec<Unit>> = sets.iter().map(units).collect();
         let p = sign_flip(&shares(&sets), seed);
         let (low, high) = interval(&sets, seed);
@@ -281,7 +335,7 @@ impl Evidence {
             minimum_detectable_difference(1, error).unwrap_or(0.0)
         };
         let differing = sets.iter().copied().flatten().filter(|unit| unit.sum != 0.0).count();
-        let (observed, assumed) = (seen(standard_error), seen(assumed_error));
+        let (observed, assumed) = (seen(standard_error), unit * seen(assumed_error));
         let is_assumed = differing < FEWEST_DIFFERING && assumed >= observed;
         Self { p, low, high, could_have_seen: if is_assumed { assumed } else { observed }, is_assumed }
     }
@@ -408,6 +462,37 @@ mod tests {
     }
 
     #[test]
+    fn scores_of_any_size_that_are_shown_to_differ_are_not_the_same() {
+        // The largest score, the share of it that each of 60 queries loses, and the word.
+        let table = [
+            ("a total loss of small scores", 0.01, 1.0, Word::Regressed),
+            ("a total loss of tiny scores", 1e-9, 1.0, Word::Regressed),
+            ("a total loss of large scores", 1e9, 1.0, Word::Regressed),
+            ("a total gain", 0.005, -1.0, Word::Improved),
+            ("less than the margin, in each query", 1.0, 0.001, Word::Regressed),
+            ("a billionth", 1.0, 1e-9, Word::Regressed),
+            ("a billionth more", 1.0, -1e-9, Word::Improved),
+            ("nothing", 1.0, 0.0, Word::Same),
+            ("the last bit", 1.0, f64::EPSILON, Word::Same),
+            ("nothing of nothing", 0.0, 1.0, Word::Same),
+        ];
+        for (what, largest, loss, expected) in table {
+            let sets = [Pair::single([(largest, largest - loss * largest); 60])];
+            let decision = decide_by(&sets, Rule::of_scores(MARGIN, &sets));
+            assert_eq!(decision.word, expected, "{what}: {decision:?}");
+            assert_eq!(decision.difference == 0.0, expected == Word::Same, "{what}: {decision:?}");
+        }
+        // What is not shown to differ is the same within a hundredth of the largest score, whatever that is.
+        let even = |size: f64| {
+            let sign = |number: usize| if number % 2 == 0 { size } else { -size };
+            let sets = [Pair::single((0..400).map(|number| (100.0 * size, 100.0 * size + sign(number))))];
+            let decision = decide_by(&sets, Rule::of_scores(MARGIN, &sets));
+            (decision.word, decision.more_queries)
+        };
+        assert_eq!([1e-6, 1.0, 1e6].map(even), [(Word::Same, 0); 3]);
+    }
+
+    #[test]
     fn queries_of_one_tool_are_one_piece_of_evidence() {
         let alone = pairs(60, 12, 0);
         let together: Vec<Pair> = alone.iter().map(|pair| Pair { cluster: pair.cluster / 6, ..*pair }).collect();
@@ -467,7 +552,8 @@ mod tests {
                 c if c < 0.08 + loss => (1.0, 0.0),
                 _ => (1.0, 1.0),
             };
-            match decide_with(&[Pair::single((0..queries).map(pair))], MARGIN, BOOTSTRAP_SEED).word {
+            let sets = [Pair::single((0..queries).map(pair))];
+            match decide_with(&sets, Rule::of_measure(MARGIN), BOOTSTRAP_SEED).word {
                 Word::Regressed => regressed += 1,
                 Word::Improved => wrong += 1,
                 _ => {}

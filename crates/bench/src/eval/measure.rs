@@ -140,6 +140,17 @@ impl Measure {
         Self::Full(K10),
     ];
 
+    /// The measure of a name in letters of either case, as people type it.
+    ///
+    /// # Errors
+    /// [`ParseMeasureError`] where there is none.
+    pub fn named(text: &str) -> Result<Self, ParseMeasureError> {
+        let (name, k) = text.find('@').map_or((text, ""), |at| text.split_at(at));
+        let names = ["recall", "hit", "P", "nDCG", "full", "RR"];
+        let known = names.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+        format!("{}{k}", known.unwrap_or(name)).parse()
+    }
+
     /// The value of the measure for one query.
     #[must_use]
     pub fn of(self, found: &Found) -> f64 {
@@ -298,6 +309,12 @@ mod tests {
         }
         for text in ["", "recall", "recall@", "recall@0", "recall@+5", "recall@05", "Recall@5", "RR@10", "MAP"] {
             assert!(text.parse::<Measure>().is_err(), "{text}");
+            assert_eq!(Measure::named(text).is_ok(), text == "Recall@5", "{text}");
+        }
+        for (text, expected) in
+            [("ndcg@10", "nDCG@10"), ("NDCG@7", "nDCG@7"), ("p@3", "P@3"), ("rr", "RR"), ("RR", "RR")]
+        {
+            assert_eq!(Measure::named(text).unwrap().to_string(), expected);
         }
         let error = "mrr".parse::<Measure>().unwrap_err().to_string();
         insta::assert_snapshot!(error, @"unknown measure `mrr`; use recall@K, hit@K, P@K, nDCG@K or full@K with a K of at least 1, or RR");

@@ -10,6 +10,7 @@ pub mod collection;
 pub mod context;
 pub mod day;
 pub mod decision;
+pub(crate) mod distinct;
 pub mod draft;
 pub mod engine;
 pub mod error;

@@ -111,6 +111,28 @@ pub fn signed(value: f64) -> String {
     if positive { format!("+{text}") } else { text }
 }
 
+/// A score of any size: as a share, unless three decimals would round it to nothing: `.612`, `1.25e-9`.
+#[must_use]
+pub fn score(value: f64) -> String {
+    match value.abs() {
+        small if small > 0.0 && small < 0.0005 => {
+            format!("{}{small:.2e}", if value < 0.0 { "−" } else { "" })
+        }
+        _ => share(value),
+    }
+}
+
+/// The difference of two such scores, with its sign.
+#[must_use]
+pub fn signed_score(value: f64) -> String {
+    let text = score(value);
+    match text.contains('e') {
+        true if value > 0.0 => format!("+{text}"),
+        true => text,
+        false => signed(value),
+    }
+}
+
 /// The text of a number without the zero in front of its point.
 pub(super) fn without_zero(text: &str) -> String {
     match text.strip_prefix('−') {
@@ -123,12 +145,23 @@ pub(super) fn without_zero(text: &str) -> String {
 /// without its full stop. `assumed` is the share of the queries that is taken to change for it, where too few did.
 #[must_use]
 pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize, assumed: Option<f64>) -> String {
+    could_be_seen_as(share, difference, margin, more_queries, assumed)
+}
+
+/// The same, with figures that `shown` writes.
+pub(crate) fn could_be_seen_as(
+    shown: fn(f64) -> String,
+    difference: f64,
+    margin: f64,
+    more_queries: usize,
+    assumed: Option<f64>,
+) -> String {
     let taken = assumed.map_or_else(String::new, |assumed| {
         format!("assuming that {} % of the queries change, ", fixed(assumed * 100.0, 0))
     });
-    let mut text = format!("{taken}a difference of {} would be seen four times out of five", share(difference));
+    let mut text = format!("{taken}a difference of {} would be seen four times out of five", shown(difference));
     if more_queries > 0 {
-        text.push_str(&format!("; one of {} takes {} more queries", share(margin), count(more_queries)));
+        text.push_str(&format!("; one of {} takes {} more queries", shown(margin), count(more_queries)));
     }
     text
 }

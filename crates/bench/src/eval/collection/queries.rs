@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use contextweaver_core::catalog::Catalog;
 
+use super::super::distinct::distinct;
 use super::super::files::without_mark;
 use super::{Collection, CollectionError, Source, full_handle};
 
@@ -43,7 +44,7 @@ struct Line {
     id: String,
     query: String,
     relevant: Vec<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "by_tool", skip_serializing_if = "BTreeMap::is_empty")]
     equivalent: BTreeMap<String, Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     register: Option<String>,
@@ -54,6 +55,11 @@ struct Line {
     /// A proposal that nobody has looked at yet: `gold draft` writes it, and nothing is measured with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draft: bool,
+}
+
+/// The equivalents of each tool, none of which has two lists.
+fn by_tool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    distinct(deserializer, "`equivalent`: tool")
 }
 
 /// The way out for a draft.
