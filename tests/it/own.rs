@@ -44,6 +44,11 @@ fn a_workspace_writes_its_report() {
             assert!(html.contains(shown), "{command}: {shown}");
         }
     }
+    // A report that cannot be written leaves nothing behind, above all no new base.
+    fs::remove_file(files.path("gate/results.json")).unwrap();
+    let nowhere = files.run(&["bench", "run", "--root", "gate", "--html", "none/x.html"]);
+    assert!(nowhere.code == 2 && nowhere.stderr.contains("--html: the file cannot be written"), "{}", nowhere.shown());
+    assert!(!files.path("gate/results.json").exists());
     // A report is of a workspace; a checkout has another command for its own.
     let root = checkout().display().to_string();
     let refused = files.run(&["bench", "run", "--root", &root, "--html", "x.html"]);
@@ -141,6 +146,91 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
 }
 
 #[test]
+fn a_loss_that_proves_nothing_is_not_the_next_base() {
+    const WORDS: &str = "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec \
+                         romeo sierra tango uniform victor whiskey xray yankee zulu";
+    let files = Files::new();
+    // Of so many tools the first few of those that begin with the fifth are described in words that no one uses.
+    let tools = |lost: usize| -> String {
+        let is_lost = |number: usize| (5..5 + lost).contains(&number);
+        let said = |number: usize, word: &str| if is_lost(number) { "otherwise".to_owned() } else { word.to_owned() };
+        let tool =
+            |(number, word): (usize, &str)| json!({"name": format!("job{number}"), "description": said(number, word)});
+        json!(WORDS.split_whitespace().enumerate().map(tool).collect::<Vec<_>>()).to_string()
+    };
+    let query = |(number, word): (usize, &str)| {
+        let query = json!({"id": format!("q{number}"), "query": word, "relevant": [format!("job{number}")]});
+        format!("{query}\n")
+    };
+    files.write("tools.json", tools(0));
+    files.write("queries.jsonl", WORDS.split_whitespace().enumerate().map(query).collect::<String>());
+    let gate = "catalog = \"../tools.json\"\nqueries = \"../queries.jsonl\"\nengines = [\"lexical\"]\n";
+    files.write("gate/gate.toml", gate);
+    let run = |more: &[&str]| files.run(&[&["bench", "run", "--root", "gate"], more].concat());
+    assert_eq!(run(&[]).code, 0);
+    let results = || fs::read(files.path("gate/results.json")).unwrap();
+    let before = results();
+    // Five that fall alike are one chance in sixteen.
+    files.write("tools.json", tools(5));
+    for _ in 0..2 {
+        let open = run(&[]);
+        assert!(open.code == 0 && open.stdout.ends_with("\nNot written: gate/results.json\n"), "{}", open.shown());
+        assert!(
+            open.stdout.contains("Inconclusive: ") && open.stdout.contains("--accept writes it."),
+            "{}",
+            open.shown()
+        );
+        assert_eq!(results(), before);
+    }
+    let check = files.run(&["bench", "check", "--root", "gate"]);
+    assert!(check.code == 1 && check.stdout.contains("with --accept."), "{}", check.shown());
+    // One more, and it is shown.
+    files.write("tools.json", tools(6));
+    let worse = run(&[]);
+    assert!(worse.code == 1 && worse.stdout.contains("Regressed: "), "{}", worse.shown());
+    files.write("tools.json", tools(5));
+    assert_eq!(run(&["--accept"]).code, 0);
+    assert_ne!(results(), before);
+    assert_eq!(run(&[]).code, 0);
+}
+
+#[test]
+fn a_tool_of_the_same_name_on_another_server_hides_no_loss() {
+    let files = Files::new();
+    let tool = |server: &str, name: &str, said: &str| json!({"name": name, "server": server, "description": said});
+    let own = [tool("mail", "search", "find a letter"), tool("mail", "send", "write a letter")];
+    files.write("tools.json", json!(own).to_string());
+    let query = |number: usize, tool: &str| {
+        let query = json!({"id": format!("q{number}"), "query": format!("find letter {number}"), "relevant": [tool]});
+        format!("{query}\n")
+    };
+    let queries = |tool: &str| (0..30).map(|number| query(number, tool)).collect::<String>();
+    files.write("queries.jsonl", queries("search"));
+    let gate = "catalog = \"../tools.json\"\nqueries = \"../queries.jsonl\"\nengines = [\"lexical\"]\n";
+    files.write("gate/gate.toml", gate);
+    let eval = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--engine", "lexical"];
+    let output = || files.run(&[&eval[..], &["--format", "json"]].concat()).stdout;
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    fs::copy(files.path("gate/results.json"), files.path("base.json")).unwrap();
+    files.write("before.json", output());
+    let asked: Vec<String> = (0..30).map(|number| format!("find letter {number}")).collect();
+    let wikis = (0..6).map(|number| tool(&format!("wiki{number}"), "search", &asked.join(" ")));
+    files.write("tools.json", json!(own.iter().cloned().chain(wikis).collect::<Vec<_>>()).to_string());
+    files.write("queries.jsonl", queries("mail:search"));
+    files.write("now.json", output());
+    let table: [(&[&str], &str); 4] = [
+        (&["bench", "run", "--root", "gate"], "Regressed: "),
+        (&["bench", "check", "--root", "gate", "--base", "base.json"], "Regressed: "),
+        (&["bench", "compare", "before.json", "now.json", "--changed-inputs"], "regressed"),
+        (&[&eval[..], &["--baseline", "before.json", "--changed-inputs"]].concat(), "against the baseline: regressed"),
+    ];
+    for (arguments, expected) in table {
+        let run = files.run(arguments);
+        assert!(run.code == 1 && run.stdout.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+}
+
+#[test]
 fn a_query_with_another_id_is_the_same_query() {
     let files = workspace();
     fs::copy(files.path("gate/results.json"), files.path("base.json")).unwrap();
@@ -192,6 +282,14 @@ fn results_that_nothing_can_be_compared_with_are_replaced_only_on_purpose() {
         run.shown()
     );
     assert_eq!(results(), before);
+    let check = files.run(&["bench", "check", "--root", "gate"]);
+    assert!(
+        check.code == 2
+            && check.stdout.contains("and commit results.json, with --accept.")
+            && check.stderr.contains("`contextweaver bench run --root gate --accept` replaces it"),
+        "{}",
+        check.shown()
+    );
     let accepted = files.run(&["bench", "run", "--root", "gate", "--accept"]);
     assert_eq!(accepted.code, 0, "{}", accepted.shown());
     assert_ne!(results(), before);

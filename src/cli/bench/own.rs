@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::run::progress;
 use super::sweep::{corrected, print_edges};
-use crate::cli::files::Files;
+use crate::cli::files::{Files, writable};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::comparison::evaluations::Evaluations;
@@ -117,9 +117,9 @@ fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Evaluations>) -> Resu
     judge(&own.limits, &fresh.collection, &fresh.measured, base).context("gate.toml names no engine")
 }
 
-/// Measures, judges against the results of the last run, and writes the new ones. Where the gate fails, or nothing can be
-/// compared with the last ones, these stay: the next run would be judged against what was just refused, or was never judged.
-/// `accept` writes the new ones all the same. `html` is where the report goes.
+/// Measures, judges against the results of the last run, and writes the new ones. Where these may not be the next to be
+/// judged against ([`Judged::may_be_recorded`]), the last ones stay. `accept` writes the new ones all the same. `html` is
+/// where the report goes.
 pub(super) fn run(
     own: &OwnWorkspace,
     html: Option<&Path>,
@@ -128,6 +128,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     files(own).written("--html", html).check()?;
+    html.map_or(Ok(()), |path| writable("--html", path))?;
     let path = own.path(RESULTS_FILE);
     let base = path.exists().then(|| read_base(&path)).transpose().context(
         "the last results cannot be read to compare with; restore the file, or remove it to start without a comparison",
@@ -135,14 +136,15 @@ pub(super) fn run(
     let fresh = fresh(own)?;
     let judged = judged(own, &fresh, base.as_ref())?;
     let holds = judged.failed.is_empty();
-    let written = holds && is_comparable(&judged) || accept || base.is_none();
+    let written = judged.may_be_recorded() || accept || base.is_none();
     let committed = if written { Committed::NotAsked } else { Committed::Kept };
     let page = html.map(|path| Ok::<_, anyhow::Error>((path, report(own, &fresh, &judged, committed)?))).transpose()?;
-    if written {
-        replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
-    }
     if let Some((path, page)) = &page {
         replace_file(path, page.as_bytes())?;
+    }
+    // Last, so that a run that fails leaves what the next one is judged against.
+    if written {
+        replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
     }
     match format {
         Format::Json => {
@@ -183,6 +185,7 @@ pub(super) fn check(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     files(own).read("--base", base).written("--html", html).check()?;
+    html.map_or(Ok(()), |path| writable("--html", path))?;
     let base = base.map(read_base).transpose()?;
     let path = own.path(RESULTS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
@@ -206,8 +209,18 @@ pub(super) fn check(
             print_differences(&differs, out)?;
         }
     }
-    if !is_comparable(&judged) && base.is_some() {
-        bail!("the base shares no query with this workspace; record it again with this catalog and these queries");
+    if !is_comparable(&judged) {
+        match base {
+            Some(_) => {
+                bail!(
+                    "the base shares no query with this workspace; record it again with this catalog and these queries"
+                )
+            }
+            None => bail!(
+                "{RESULTS_FILE} shares no query with this workspace; `contextweaver bench run --root {} --accept` replaces it",
+                own.shown()
+            ),
+        }
     }
     let holds = judged.failed.is_empty() && differs.is_empty();
     Ok(if holds { Outcome::Ok } else { Outcome::Drift })

@@ -30,7 +30,8 @@ pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
 catalog is measured, and the gate of gate.toml judges it: also against the results of the last run
 in results.json. If the gate passes, the new results are written there; if it fails, the last ones stay, so it fails
-again until the catalog is fixed or --accept is given.
+again until the catalog is fixed or --accept is given. They also stay if recall@5 fell and so few queries do not tell
+whether by chance.
 
 Examples:
   contextweaver bench run
@@ -81,7 +82,8 @@ pub(in crate::cli) struct RunArgs {
     /// In a workspace: write a report as one HTML file: the failures, the confusions, every query, the gate
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// In a workspace: write results.json even if the gate fails; later runs are judged against it
+    /// In a workspace: write results.json even if the gate fails or a loss is neither shown nor excluded; later runs are
+    /// judged against it
     #[arg(long)]
     accept: bool,
     /// Output format

@@ -130,6 +130,24 @@ impl Moved {
     }
 }
 
+impl Judged {
+    /// Whether the next run may be judged against what was measured now. That is not so after a failed gate, where nothing
+    /// was compared, or after a loss that is neither shown nor excluded: each such loss would be the base of the next one,
+    /// and any number of them could follow each other without one that is shown.
+    #[must_use]
+    pub fn may_be_recorded(&self) -> bool {
+        let is_comparable = self.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable);
+        self.failed.is_empty() && is_comparable && !self.has_open_loss()
+    }
+
+    /// Whether recall@5 is lower than before, and neither shown to be nor to be the same.
+    #[must_use]
+    pub fn has_open_loss(&self) -> bool {
+        let is_open = |one: &Against| one.decision.word == Word::Inconclusive && one.decision.difference < 0.0;
+        self.against.as_ref().is_some_and(is_open)
+    }
+}
+
 /// Puts the largest loss first; equal ones by query and tool.
 pub(crate) fn sort_worst_first(moved: &mut [Moved]) {
     moved.sort_by(|left, right| {
@@ -226,8 +244,7 @@ fn against(
     first: &EngineFacts,
     base: &Evaluations,
 ) -> Option<Against> {
-    let same = base.evaluations.iter().find(|earlier| earlier.configuration == first.configuration);
-    let earlier = same.or(base.evaluations.first())?;
+    let earlier = base.engine(&first.configuration)?;
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
     let (then, now) = (base.items_on(earlier, collection), ItemSet::of(collection, &first.facts.ranks));
     let alike: BTreeMap<&str, Alike<'_>> = then.alike(&now).into_iter().map(|one| (one.head_id, one)).collect();
@@ -318,6 +335,61 @@ mod tests {
         let order: Vec<&str> = all.iter().map(|one| one.query.as_str()).collect();
         let expected = ["from the first to the tenth", "out of sight", "out of the first five", "a little", "better"];
         assert_eq!(order, expected);
+    }
+
+    /// What is judged when of so many queries some lose their tool and some find it.
+    fn judged(queries: usize, lost: usize, won: usize, failed: &[&str]) -> Judged {
+        let hit = |number: usize, from: usize, to: usize| f64::from(u8::from((from..to).contains(&number)));
+        let pair = |number| (1.0 - hit(number, lost, lost + won), 1.0 - hit(number, 0, lost));
+        let decision = decide(&[Pair::single((0..queries).map(pair))], 0.01);
+        let (limits, none) = (Limits { least: vec![], most_tokens: None, margin: 0.01, fewest_queries: 20 }, 0.0);
+        let against = Against {
+            engine: "default".to_owned(),
+            limits: vec![],
+            decision,
+            recall_before: none,
+            recall_after: none,
+            before: Figures::default(),
+            moved: vec![],
+            not_in_base: 0,
+            only_in_base: 0,
+            same_inputs: false,
+        };
+        Judged {
+            engine: "default".to_owned(),
+            tools: 1,
+            queries,
+            recall_at_5: Estimate { mean: none, low: none, high: none },
+            ndcg_at_10: Estimate { mean: none, low: none, high: none },
+            tokens: None,
+            power: Power::of(queries, none, &limits),
+            against: Some(against),
+            failed: failed.iter().map(|one| (*one).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_neither_shown_nor_excluded_is_not_what_the_next_is_judged_against() {
+        let table = [
+            ("equal answers", judged(26, 0, 0, &[]), Word::Same, true),
+            ("equal answers of few", judged(3, 0, 0, &[]), Word::Same, true),
+            ("a gain that proves nothing", judged(5, 0, 1, &[]), Word::Inconclusive, true),
+            ("as much won as lost", judged(26, 2, 2, &[]), Word::Inconclusive, true),
+            ("a gain", judged(26, 0, 9, &[]), Word::Improved, true),
+            ("a loss that is not shown", judged(26, 5, 0, &[]), Word::Inconclusive, false),
+            ("a loss of few", judged(3, 1, 0, &[]), Word::Inconclusive, false),
+            ("a loss within the margin", judged(10_000, 20, 0, &[]), Word::Same, true),
+            ("a loss", judged(26, 9, 0, &["recall@5 fell"]), Word::Regressed, false),
+            ("a threshold", judged(26, 0, 0, &["recall@5 is low"]), Word::Same, false),
+        ];
+        for (what, judged, word, expected) in table {
+            assert_eq!(judged.against.as_ref().map(|one| one.decision.word), Some(word), "{what}");
+            assert_eq!(judged.may_be_recorded(), expected, "{what}");
+        }
+        let mut other = judged(26, 0, 0, &[]);
+        other.against.iter_mut().for_each(|one| one.decision.word = Word::NotComparable);
+        assert!(!other.may_be_recorded());
+        assert!(Judged { against: None, ..other }.may_be_recorded());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::gate::{Against, Judged, Moved, Power};
 use super::workspace::OwnWorkspace;
 use crate::eval::decision::Word;
+use crate::report::markup::visible;
 use crate::report::number::{MISSING, could_be_seen, count, counted, estimate, fixed, rank, share, signed};
 use crate::report::table::Table;
 
@@ -32,7 +33,7 @@ pub enum Committed {
     Same,
     /// It does not.
     Differs,
-    /// It holds what was computed before: the gate failed or nothing could be compared, and so this was not written.
+    /// It holds what was computed before, since this may not be what the next run is judged against.
     Kept,
 }
 
@@ -52,7 +53,7 @@ impl Judged {
         let Some(against) = &self.against else { return Vec::new() };
         let mut all = Vec::new();
         if against.engine != self.engine {
-            all.push(format!("`{}` is compared with `{}`", self.engine, against.engine));
+            all.push(format!("`{}` is compared with `{}`", self.engine, visible(&against.engine)));
         }
         if against.only_in_base > 0 {
             let of = against.only_in_base + against.decision.queries;
@@ -60,7 +61,7 @@ impl Judged {
             all.push(format!("{gone} of {of} earlier queries are gone or were changed, and are not compared"));
         }
         if !against.limits.is_empty() {
-            all.push(format!("gate.toml changed: {}", against.limits.join(", ")));
+            all.push(format!("gate.toml changed: {}", visible(&against.limits.join(", "))));
         }
         all
     }
@@ -82,8 +83,8 @@ pub fn plain(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) ->
             let _ = writeln!(
                 text,
                 "worst query: {} \"{query}\", worst tool: {}, rank {} -> {}",
-                worst.query,
-                worst.tool,
+                visible(&worst.query),
+                visible(&worst.tool),
                 rank(worst.before),
                 rank(worst.after)
             );
@@ -224,7 +225,20 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
         };
     }
     match (committed, word) {
+        (Committed::Differs, Some(Word::NotComparable)) => format!(
+            "The queries are not the same as before, and results.json does not match what your catalog gives now: {record}, \
+             with --accept."
+        ),
+        (Committed::Differs, _) if judged.has_open_loss() => format!(
+            "results.json does not match what your catalog gives now, and so few queries do not tell whether the loss is \
+             chance: look at the largest one; to record it anyway, {record}, with --accept."
+        ),
         (Committed::Differs, _) => format!("results.json does not match what your catalog gives now: {record}."),
+        (Committed::Kept, Some(Word::Inconclusive)) => {
+            "No gate failed, and so few queries do not tell whether the loss is chance: look at the largest one. results.json was \
+             not written, so the next run is judged against the same record; --accept writes it."
+                .to_owned()
+        }
         (_, Some(Word::Inconclusive)) => {
             "No gate failed; look at the largest loss, since so few queries prove nothing.".to_owned()
         }
@@ -302,9 +316,10 @@ fn moved_table(moved: &[Moved]) -> Table {
     table
 }
 
-/// One line of at most 80 characters, without control characters.
+/// One line of at most 80 characters, as [`visible`] has it.
+#[must_use]
 pub fn shortened(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = visible(text);
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,

@@ -1,6 +1,6 @@
 //! The folder of a workspace: `gate.toml`, and the files that it names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -183,6 +183,14 @@ impl GateFile {
         if self.engines.is_empty() {
             return Err("`engines` is empty; name at least one, such as \"default\"".to_owned());
         }
+        let mut names: BTreeSet<String> = self.configuration.iter().map(|path| path.display().to_string()).collect();
+        if let Some(twice) = self.engines.iter().find(|name| !names.insert((*name).clone())) {
+            // Results hold one engine of each name.
+            return Err(match self.engines.iter().filter(|name| *name == twice).count() {
+                1 => format!("`configuration` and `engines` both name `{twice}`; give the file another name"),
+                _ => format!("`engines` names `{twice}` twice; name each engine once"),
+            });
+        }
         Ok(Limits {
             least,
             most_tokens: self.tokens.most,
@@ -321,6 +329,14 @@ mod tests {
             ("[least]\n\"recall@5\" = 80\n", "`recall@5` is 80, which is not a number from 0 to 1"),
             ("[change]\nmargin = 1.5\n", "[change]: `margin` is 1.5"),
             ("engines = []\n", "`engines` is empty"),
+            (
+                "engines = [\"bm25\", \"default\", \"bm25\"]\n",
+                "gate/gate.toml: `engines` names `bm25` twice; name each",
+            ),
+            (
+                "configuration = \"default\"\n",
+                "`configuration` and `engines` both name `default`; give the file another",
+            ),
             ("limit = 3\n", "TOML parse error at line 3, column 1"),
             ("[tokens]\nmost = -1\n", "TOML parse error at line 4, column 8"),
         ];
