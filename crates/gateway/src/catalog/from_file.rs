@@ -6,7 +6,7 @@ use super::answers::{Answered, AnswersError, Served};
 use super::build::Contents;
 use crate::config::file::CatalogFile;
 use crate::upstream::config::UpstreamConfig;
-use contextweaver_core::catalog::{CatalogError, LoadOptions, Strictness, load};
+use contextweaver_core::catalog::{CatalogError, LoadOptions, SelectableItem, Strictness, is_template, load};
 
 /// What is in the files of a catalog without servers.
 pub(crate) struct FileCatalog {
@@ -47,7 +47,9 @@ impl FileCatalog {
     /// [`FileCatalogError`].
     pub(crate) fn load(file: &CatalogFile) -> Result<Self, FileCatalogError> {
         let loaded = load(&[&file.path], LoadOptions { strictness: Strictness::Lenient })?;
-        let items = loaded.catalog.items().to_vec();
+        // A template has no address of its own under which a file could answer.
+        let items: Vec<SelectableItem> =
+            loaded.catalog.items().iter().filter(|item| !is_template(item)).cloned().collect();
         let served = file.answers.as_ref().map(|path| Served::load(path, &items)).transpose();
         let served = served.map_err(FileCatalogError::Answers)?;
         let (upstreams, answered) =

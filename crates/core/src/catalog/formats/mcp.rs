@@ -100,7 +100,8 @@ pub(super) fn has_key(key: &str) -> bool {
 
 /// Whether a resource is one of many: it was listed as a template, or its address has places to fill in, which no
 /// address itself has.
-fn is_template(item: &SelectableItem) -> bool {
+#[must_use]
+pub fn is_template(item: &SelectableItem) -> bool {
     let has_places = || item.metadata.get("uri").and_then(Value::as_str).is_some_and(|uri| uri.contains('{'));
     let is_listed = |members: Map<String, Value>| members.contains_key("uriTemplate") && !members.contains_key("uri");
     item.kind == Kind::Resource && received(item).map_or_else(has_places, is_listed)

@@ -230,7 +230,7 @@ impl Serialize for ToolFormat {
 }
 
 pub(super) use self::fastmcp::{is_member as is_fastmcp, prompt as fastmcp_prompt, resource as fastmcp_resource};
-pub use self::mcp::listing as mcp_listing;
+pub use self::mcp::{is_template, listing as mcp_listing};
 pub(super) use self::openapi::is_document as is_openapi;
 pub(super) use self::skill::{parts as skill_parts, read as skill};
 pub use self::weaver::routing_decision;
