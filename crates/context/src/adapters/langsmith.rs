@@ -418,7 +418,7 @@ mod tests {
             run(
                 "2",
                 json!({"system": [{"type": "text", "text": "Never guess."}], "messages": [ask, called, answered]}),
-                said.clone()
+                said
             ),
         ]);
         let items = json!([

@@ -352,7 +352,7 @@ mod tests {
         json!({"role": role, "parts": [{"type": "text", "content": text}]})
     }
 
-    fn called(id: Option<&str>, name: &str, arguments: Value) -> Value {
+    fn called(id: Option<&str>, name: &str, arguments: &Value) -> Value {
         json!({"role": "assistant", "parts": [{"type": "tool_call", "id": id, "name": name, "arguments": arguments}]})
     }
 
@@ -382,7 +382,7 @@ mod tests {
         )
     }
 
-    fn read(spans: Vec<Value>) -> String {
+    fn read(spans: &[Value]) -> String {
         events(&from_otel(json!({SPANS: [{"scopeSpans": [{"spans": spans}]}]})).unwrap())
     }
 
@@ -390,7 +390,7 @@ mod tests {
     fn calls_without_ids_are_told_apart_by_their_place() {
         let (ask, paris, rome) = (said("user", "Weather?"), json!({"city": "Paris"}), json!({"city": "Rome"}));
         let calls = |ids: [Option<&str>; 2]| {
-            let (paris, rome) = (called(ids[0], "weather", paris.clone()), called(ids[1], "weather", rome.clone()));
+            let (paris, rome) = (called(ids[0], "weather", &paris), called(ids[1], "weather", &rome));
             let (rainy, sunny) = (returned(ids[0], "rainy"), returned(ids[1], "sunny"));
             chats(&[
                 (json!([ask]), json!([paris])),
@@ -398,7 +398,7 @@ mod tests {
                 (json!([ask, paris, rainy, rome, sunny]), json!([said("assistant", "Go to Rome.")])),
             ])
         };
-        let without = read(calls([None, None]));
+        let without = read(&calls([None, None]));
         insta::assert_snapshot!(without, @r#"
         user_turn m1 "Weather?"
         tool_call s0:0 weather "{\"city\":\"Paris\"}"
@@ -409,7 +409,7 @@ mod tests {
         "#);
         // With ids it is the same, and with the spans of the tools in any order too.
         assert_eq!(
-            read(calls([Some("a"), Some("b")]))
+            read(&calls([Some("a"), Some("b")]))
                 .replace(" a ", " s0:0 ")
                 .replace(":a ", ":s0:0 ")
                 .replace(" b ", " s1:1 ")
@@ -418,28 +418,25 @@ mod tests {
         );
         let mut spans = calls([None, None]);
         spans.extend([tool(12, "weather", paris.clone(), "rainy"), tool(22, "weather", rome.clone(), "sunny")]);
-        assert_eq!(read(spans), without);
+        assert_eq!(read(&spans), without);
         // The same call once more is another one, and so are two of them in one message.
-        let twice = json!({"role": "assistant", "parts": [called(None, "weather", paris.clone())["parts"][0], called(None, "weather", paris.clone())["parts"][0]]});
+        let twice = json!({"role": "assistant", "parts": [called(None, "weather", &paris)["parts"][0], called(None, "weather", &paris)["parts"][0]]});
         let spans = chats(&[
             (json!([ask]), json!([twice])),
-            (
-                json!([ask, twice, returned(None, "1"), returned(None, "2")]),
-                json!([called(None, "weather", paris.clone())]),
-            ),
+            (json!([ask, twice, returned(None, "1"), returned(None, "2")]), json!([called(None, "weather", &paris)])),
             (
                 json!([
                     ask,
                     twice,
                     returned(None, "1"),
                     returned(None, "2"),
-                    called(None, "weather", paris.clone()),
+                    called(None, "weather", &paris),
                     returned(None, "3")
                 ]),
                 json!([said("assistant", "Done.")]),
             ),
         ]);
-        insta::assert_snapshot!(read(spans), @r#"
+        insta::assert_snapshot!(read(&spans), @r#"
         user_turn m1 "Weather?"
         tool_call s0:0 weather "{\"city\":\"Paris\"}"
         tool_call s0:1 weather "{\"city\":\"Paris\"}"
@@ -520,14 +517,14 @@ mod tests {
                 .into_iter()
                 .map(|(sent, text)| (sent, if text.is_empty() { json!([]) } else { json!([told(text)]) }))
                 .collect();
-            let lines = read(chats(&turns));
+            let lines = read(&chats(&turns));
             let words: Vec<&str> = lines.lines().filter_map(|line| line.split('"').nth(1)).collect();
             assert_eq!(words.join(" "), expected, "{about}");
         }
         // A span within another one that says the same is the same call.
         let mut spans = chats(&[(json!([yes]), json!([told("1")])), (json!([yes]), json!([told("1")]))]);
         spans[1]["parentSpanId"] = "s0".into();
-        assert_eq!(read(spans).lines().count(), 2);
+        assert_eq!(read(&spans).lines().count(), 2);
     }
 
     proptest::proptest! {
@@ -549,7 +546,7 @@ mod tests {
                 for (place, (name, argument, result)) in calls.iter().enumerate() {
                     let id = format!("c{number}.{place}");
                     let id = has_ids.then_some(id.as_str());
-                    say(&mut history, called(id, name, json!({"x": argument})));
+                    say(&mut history, called(id, name, &json!({"x": argument})));
                     history.push(returned(id, result));
                 }
                 say(&mut history, said("assistant", &format!("{answer}{}", if is_cut { number.to_string() } else { String::new() })));
@@ -558,15 +555,15 @@ mod tests {
                 lines.lines().map(|line| format!("{} {}", line.split(' ').next().unwrap_or_default(), line.split_once('"').unwrap_or_default().1)).collect()
             };
             let at_once = chats(&[(history.into(), json!([]))]);
-            proptest::prop_assert_eq!(shape(read(chats(&spans))), shape(read(at_once)));
+            proptest::prop_assert_eq!(shape(read(&chats(&spans))), shape(read(&at_once)));
         }
     }
 
     #[test]
     fn results_go_to_the_calls_with_their_arguments() {
         let both = json!({"role": "assistant", "parts": [
-            called(Some("c1"), "f", json!({"x": 1}))["parts"][0], called(Some("c2"), "f", json!({"x": 2, "y": [true]}))["parts"][0],
-            called(Some("c3"), "f", json!({"x": 3}))["parts"][0]]});
+            called(Some("c1"), "f", &json!({"x": 1}))["parts"][0], called(Some("c2"), "f", &json!({"x": 2, "y": [true]}))["parts"][0],
+            called(Some("c3"), "f", &json!({"x": 3}))["parts"][0]]});
         let mut spans = chats(&[(json!([said("user", "Go")]), json!([both]))]);
         // The second says its arguments as Python does, the third says none of a call.
         spans.extend([
@@ -574,7 +571,7 @@ mod tests {
             tool(13, "f", json!({"x": 1}), "one"),
             tool(14, "f", json!({"z": 9}), "rest"),
         ]);
-        insta::assert_snapshot!(read(spans), @r#"
+        insta::assert_snapshot!(read(&spans), @r#"
         user_turn m1 "Go"
         tool_call c1 f "{\"x\":1}"
         tool_call c2 f "{\"x\":2,\"y\":[true]}"
@@ -585,13 +582,13 @@ mod tests {
         "#);
         // A call that only a tool's span knows is the one that a model is told of later, under whatever id.
         for id in [None, Some("c9")] {
-            let call = called(id, "f", json!({"x": 1}));
+            let call = called(id, "f", &json!({"x": 1}));
             let mut spans = chats(&[
                 (json!([said("user", "Go")]), json!([])),
                 (json!([said("user", "Go"), call, returned(id, "one")]), json!([call])),
             ]);
             spans.push(tool(12, "f", json!({"x": 1}), "one"));
-            let lines = read(spans);
+            let lines = read(&spans);
             assert_eq!(
                 lines.matches("tool_call").count() + lines.matches("tool_result").count(),
                 if id.is_none() { 3 } else { 2 },
