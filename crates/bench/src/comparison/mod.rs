@@ -686,6 +686,7 @@ mod tests {
         let comparison = compared(&scores("base", 1.0), &scores("head", 1.0 - 1e-9));
         let text = text::plain(&comparison);
         assert!(text.starts_with("cost, base -> head: regressed\n  −1.00e-9 "), "{text}");
+        assert!(text.contains("worst query  q0 (own): 1.000000000 -> .999999999\n"), "{text}");
     }
 
     #[test]

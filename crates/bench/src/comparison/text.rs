@@ -6,7 +6,7 @@ use super::outcomes::Value;
 use super::{Comparison, SetComparison, WorstQuery};
 use crate::eval::decision::{Decision, Word};
 use crate::report::markup::visible;
-use crate::report::number::{could_be_seen_as, count, score, share, signed, signed_score};
+use crate::report::number::{apart, could_be_seen_as, count, score, share, signed, signed_score};
 use crate::report::table::Table;
 
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
@@ -152,7 +152,11 @@ fn worst_query(worst: &WorstQuery) -> String {
     let asked = text.as_ref().map_or_else(String::new, |text| format!(" \"{}\"", visible(text)));
     let wanted = if wanted.is_empty() { String::new() } else { format!(", for {}", visible(&wanted.join(", "))) };
     let [query, set] = [query, set].map(|name| visible(name));
-    format!("worst query  {query} ({set}){asked}{wanted}: {} -> {}\n", shown(base), shown(head))
+    let (before, now) = match (base, head, shown(base), shown(head)) {
+        (Value::Score(base), Value::Score(head), before, now) if before == now => apart(*base, *head),
+        (.., before, now) => (before, now),
+    };
+    format!("worst query  {query} ({set}){asked}{wanted}: {before} -> {now}\n")
 }
 
 fn shown(value: &Value) -> String {
