@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use contextweaver_gateway::{ClientFile, Place, Present, convert_beside, discover, quoted};
+use contextweaver_gateway::{ClientFile, Place, Present, convert_beside, discover, quoted, resolved};
 
 /// The configuration where none is named.
 pub(super) const CONFIG: &str = "gateway.yaml";
@@ -74,15 +74,10 @@ fn is_same(one: &Path, other: &Path) -> bool {
     matches!((resolved(one), resolved(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The values of variables that the servers of a client's file have, were `text` its text.
-pub(super) fn values_in(text: &str, path: &Path, home: Option<&Path>) -> BTreeMap<String, String> {
-    let file = ClientFile::of(Place::of(path, home), text.to_owned());
-    file.map(|file| convert_beside(&[file], home, &Present::default()).values).unwrap_or_default()
-}
-
 /// The variables of a configuration, with the values that a client's file has for them.
 pub(super) struct Values {
     present: Present,
+    /// What clients' files have: values, or texts with references.
     values: BTreeMap<String, String>,
     /// Whether a client starts a gateway of the configuration.
     is_applied: bool,
@@ -116,12 +111,6 @@ impl Values {
         Ok(Self { present, values, is_applied, is_of_clients: conversion.is_present() })
     }
 
-    /// Those that `present` has.
-    pub(super) fn with(present: Present) -> Self {
-        let values = present.values().clone();
-        Self { present, values, is_applied: false, is_of_clients: true }
-    }
-
     /// What comes after a look at what the configuration serves; the clients' files `named` were looked into.
     pub(super) fn next(&self, config: &Path, named: &[PathBuf], has_diagnostics: bool) -> String {
         let flag = flag(config);
@@ -146,20 +135,19 @@ impl Values {
 
     /// The value of a variable: that with which a client starts the gateway, else that of this environment.
     pub(super) fn get(&self, name: &str) -> Option<String> {
-        self.values.get(name).cloned().or_else(|| std::env::var(name).ok())
+        let environment = |name: &str| std::env::var(name).ok();
+        self.values.get(name).and_then(|text| resolved(text, &environment)).or_else(|| environment(name))
     }
 
     /// The variables that are known: those that the configuration refers to, and those of clients' files.
     pub(super) fn known(&self) -> BTreeMap<String, String> {
-        let referred = self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?)));
-        let mut known = self.values.clone();
-        known.extend(referred);
-        known
+        let names = self.present.variables().into_iter().chain(self.values.keys().cloned());
+        names.filter_map(|name| Some((name.clone(), self.get(&name)?))).collect()
     }
 
     /// The names of variables that the configuration refers to and that only a client's file has.
     pub(super) fn of_clients(&self) -> BTreeSet<String> {
-        let is_ours = |name: &String| self.values.contains_key(name) && std::env::var_os(name).is_none();
+        let is_ours = |name: &String| self.get(name).is_some() && std::env::var_os(name).is_none();
         self.present.variables().into_iter().filter(is_ours).collect()
     }
 
@@ -168,24 +156,29 @@ impl Values {
         self.present.variables().into_iter().filter(|name| self.get(name).is_none()).collect()
     }
 
-    /// What a client has to start the gateway with. It gives it a `PATH` of its own choice or none, in which programs without a path
-    /// are not found.
+    /// The names of variables that only a client knows, which asks for them.
+    pub(super) fn asked(&self) -> BTreeSet<String> {
+        self.missing().into_iter().filter(|name| self.values.contains_key(name)).collect()
+    }
+
+    /// What a client has to start the gateway with.
     pub(super) fn entry(&self) -> BTreeMap<String, String> {
-        let mut entry: BTreeMap<String, String> =
-            self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?))).collect();
-        if self.present.needs_path()
-            && let Some(path) = std::env::var_os("PATH")
-        {
-            let mut folders: Vec<PathBuf> = Vec::new();
-            for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
-                if !folders.contains(&folder) {
-                    folders.push(folder);
-                }
-            }
-            if let Some(path) = std::env::join_paths(folders).ok().and_then(|path| path.into_string().ok()) {
-                entry.insert("PATH".to_owned(), path);
-            }
-        }
+        let named = self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?)));
+        let mut entry: BTreeMap<String, String> = named.collect();
+        entry.extend(path_for(&self.present));
         entry
     }
+}
+
+/// The `PATH` that a gateway needs: a client gives it one of its own choice or none, in which programs without a path are not found.
+pub(super) fn path_for(present: &Present) -> Option<(String, String)> {
+    let path = std::env::var_os("PATH").filter(|_| present.needs_path())?;
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let path = std::env::join_paths(folders).ok()?.into_string().ok()?;
+    Some(("PATH".to_owned(), path))
 }

@@ -63,6 +63,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if !of_clients.is_empty() {
                 note(&format!("from a client's file: {}", of_clients.join(", ")));
             }
+            let asked: Vec<String> = values.iter().flat_map(Values::asked).collect();
+            if !asked.is_empty() {
+                note(&format!("known to a client alone: {}; set them here to check their servers", asked.join(", ")));
+            }
             let flag = chain::flag(&config);
             let clients = chain::clients(&args.client);
             note(&match found.has_errors() {

@@ -14,8 +14,8 @@ use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::{replace_file, replace_private_file};
 use contextweaver_gateway::{
-    Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
-    convert_beside, discover, quoted, restored, snippet,
+    Addition, Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
+    convert_beside, discover, quoted, restored, snippet, without_secrets,
 };
 
 /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
@@ -98,11 +98,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     };
     let conversion = convert_beside(&files, home.as_deref(), &present.clone().unwrap_or_default());
     refuse_nothing(&conversion, &args.files)?;
-    let text = match &present {
+    let addition = match &present {
         Some(present) => conversion.added_to(present, target),
-        None => conversion.to_text(target),
+        None => conversion.to_text(target).map(|text| Addition { text, is_rewritten: false }),
     };
-    let text = text.context("the servers do not make a valid configuration")?;
+    let Addition { text, is_rewritten } = addition.context("the servers do not make a valid configuration")?;
     match args.format {
         Format::Json => {
             print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?;
@@ -139,6 +139,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     // What can be wrong is found before anything is written: nothing is half applied.
     let mut writes = Writes::default();
+    if is_rewritten {
+        let permissions = std::fs::metadata(path)?.permissions();
+        writes.add(&backup_of(path), std::fs::read_to_string(path)?, Some(permissions))?;
+    }
     writes.add(path, text.clone(), None)?;
     let applied = match args.apply {
         true => planned(args, path, &text, &conversion, &files)?,
@@ -156,10 +160,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         true => note(&format!("{}: {count} added", path.display())),
         false => note(&format!("{}: {count}", path.display())),
     }
+    if is_rewritten {
+        let (path, backup) = (path.display(), backup_of(path));
+        note(&format!("{path} was written anew, without its comments; {} is what it was", backup.display()));
+    }
     if args.format == Format::Text {
         let mut values = conversion.values.clone();
         values.extend(conversion.values_of_present().clone());
-        told(&applied, &values, out)?;
+        told(&applied, &values, home.as_deref(), out)?;
     }
     let mut clients = String::new();
     if args.apply {
@@ -401,11 +409,9 @@ fn planned(
     files: &[ClientFile],
 ) -> Result<Vec<Change>> {
     let config = std::path::absolute(config)?;
-    let mut known = conversion.values.clone();
-    known.extend(conversion.values_of_present().clone());
-    let values = Values::with(Present::of(text, &config, known)?);
+    let present = Present::of(text, &config, BTreeMap::new())?;
     let program = chain::program();
-    let env = values.entry();
+    let env = chain::path_for(&present).into_iter().collect();
     let gateway = NewGateway { program: &program, config: &config, name: &args.name, env: &env };
     let beside = |path: &Path| found_beside(&canonical(path));
     let mut changes = apply(files, conversion, gateway, &beside)
@@ -413,33 +419,54 @@ fn planned(
     for change in &mut changes {
         // What a link points to changes, and not the link.
         change.path = canonical(&change.path);
-    }
-    for name in values.missing() {
-        note(&format!("{name} is set neither here nor in the client's file: set it under `env` of `{}`", args.name));
+        let lacking: Vec<String> = present
+            .variables_of_upstreams()
+            .into_iter()
+            .map(|(server, names)| (server, names.difference(&change.given).cloned().collect::<Vec<_>>()))
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(server, names)| format!("{server} ({})", names.join(", ")))
+            .collect();
+        if !lacking.is_empty() {
+            note(&shown(&format!(
+                "{}: nothing is copied into it from other files or from this environment, so that these servers do not start \
+                 from there: {}; set the variables under `env` of `{}` in it, or where the client is started",
+                change.path.display(),
+                lacking.join(", "),
+                args.name
+            )));
+        }
     }
     Ok(changes)
 }
 
 /// Says what changed in clients' files, without secrets.
-fn told(changes: &[Change], values: &BTreeMap<String, String>, out: &mut dyn Write) -> Result<()> {
+fn told(changes: &[Change], values: &BTreeMap<String, String>, home: Option<&Path>, out: &mut dyn Write) -> Result<()> {
     for Change { path, before, after, .. } in changes {
         writeln!(out)?;
         line(out, format_args!("{}, backup {}:", path.display(), backup_of(path).display()))?;
-        for text in difference(&covered(before, values), &covered(after, values)) {
-            line(out, format_args!("  {text}"))?;
-        }
+        let place = Place::of(path, home);
+        shown_difference(&place, before, after, values, out)?;
     }
     Ok(())
 }
 
-/// A text without the values of secrets.
-fn covered(text: &str, values: &BTreeMap<String, String>) -> String {
-    let mut secrets: Vec<&String> = values.values().filter(|value| !value.is_empty()).collect();
-    secrets.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    secrets.into_iter().fold(text.to_owned(), |text, secret| {
-        let quoted = Value::from(secret.as_str()).to_string();
-        text.replace(quoted.trim_matches('"'), "***")
-    })
+/// The lines of a client's file that go and come, without secrets.
+fn shown_difference(
+    place: &Place,
+    before: &str,
+    after: &str,
+    values: &BTreeMap<String, String>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let covered = |text: &str| without_secrets(place, text, values);
+    let (Some(before), Some(after)) = (covered(before), covered(after)) else {
+        line(out, "  the lines are not shown, since it cannot be told what in them is secret")?;
+        return Ok(());
+    };
+    for text in difference(&before, &after) {
+        line(out, format_args!("  {text}"))?;
+    }
+    Ok(())
 }
 
 /// The lines that go and come, with one line of the rest around them.
@@ -460,6 +487,8 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
     for place in places {
         let target = canonical(&place.path);
         match found_beside(&target).map_err(anyhow::Error::msg)? {
+            // What an earlier run left is no gateway that could be taken back.
+            Some(beside) if !named && !args.force && beside.with.is_none() && !has_gateway(&place) => {}
             Some(beside) => files.push((place, target, beside)),
             None if named => {
                 bail!("{}: there is no backup {}", place.path.display(), backup_of(&target).display());
@@ -491,7 +520,10 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
     }
     writes.write()?;
     for (target, beside, changed) in &reports {
-        for path in [backup_of(target), left_of(target)] {
+        // Where the text is not what it was, nothing of what it was is lost.
+        let is_same = changed.is_none();
+        let left = [Some(left_of(target)), is_same.then(|| backup_of(target))];
+        for path in left.into_iter().flatten() {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(error).with_context(|| path.display().to_string());
@@ -504,15 +536,24 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
             continue;
         };
         line(out, format_args!("{} has its servers back; what was changed in it since stays:", target.display()))?;
-        let file = ClientFile::read(Place::of(target, home))?;
-        let mut values = convert(&[file], home).values;
-        values.extend(chain::values_in(&beside.without, target, home));
-        for text in difference(&covered(left, &values), &covered(now, &values)) {
-            line(out, format_args!("  {text}"))?;
+        let place = Place::of(target, home);
+        let texts = [&beside.without, left, now].map(|text| ClientFile::of(place.clone(), text.clone()));
+        let files: Vec<ClientFile> = texts.into_iter().filter_map(Result::ok).collect();
+        let mut values = convert(&files, home).values;
+        for gateway in files.iter().flat_map(ClientFile::gateways) {
+            values.extend(gateway.env.into_iter().filter(|(name, _)| name != "PATH"));
         }
+        shown_difference(&place, left, now, &values, out)?;
+        let backup = backup_of(target);
+        line(out, format_args!("  {} is what it was, with all comments", backup.display()))?;
     }
     note("restart the client");
     Ok(Outcome::Ok)
+}
+
+/// Whether a client's file has a gateway of ours.
+fn has_gateway(place: &Place) -> bool {
+    ClientFile::read(place.clone()).is_ok_and(|file| !file.gateways().is_empty())
 }
 
 #[cfg(test)]
@@ -625,6 +666,40 @@ mod tests {
         let servers: std::collections::BTreeSet<&String> = back["mcpServers"].as_object().unwrap().keys().collect();
         assert_eq!(servers.into_iter().collect::<Vec<_>>(), ["desk", "forge", "new", "off"]);
         assert_eq!(back["theme"], "blue");
+        // What cannot be put back as it was is kept.
+        assert!(shown.contains(&format!("{} is what it was", backup_of(&file).display())), "{shown}");
+        assert!(backup_of(&file).exists() && !left_of(&file).exists());
+    }
+
+    #[test]
+    fn a_configuration_without_servers_is_added_to_and_keeps_its_comments() {
+        for (before, is_kept) in [
+            ("# mine\ntop_k: 5\n", true),
+            ("# mine\nupstreams: {}\n", true),
+            ("# mine\n", true),
+            ("upstreams: # mine\n  old: {command: old}\n", true),
+            ("{top_k: 5, # mine\n  upstreams: {}}\n", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let (file, config) = (folder.path().join("mcp.json"), folder.path().join("gateway.yaml"));
+            std::fs::write(&file, r#"{"mcpServers": {"a": {"command": "/bin/a"}}}"#).unwrap();
+            std::fs::write(&config, before).unwrap();
+            let words = [
+                "contextweaver",
+                "mcp",
+                "import",
+                file.to_str().unwrap(),
+                "--write",
+                config.to_str().unwrap(),
+                "--apply",
+            ];
+            crate::cli::run(words.iter().map(Into::into), &mut Vec::new()).unwrap();
+            let after = std::fs::read_to_string(&config).unwrap();
+            assert!(after.contains("command: /bin/a"), "{before}: {after}");
+            assert_eq!(after.contains("# mine"), is_kept, "{before}: {after}");
+            let backup = std::fs::read_to_string(backup_of(&config)).ok();
+            assert_eq!(backup.as_deref(), (!is_kept).then_some(before), "{before}");
+        }
     }
 
     #[test]

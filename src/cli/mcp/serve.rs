@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
-use super::chain;
+use super::chain::{self, Values};
 use crate::cli::http::{HttpArgs, Signal, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted, note};
@@ -102,6 +102,14 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
         ModeArg::Passthrough => Mode::Passthrough,
     });
     let mut config = match &file_of(args)? {
+        // A look has the values that a client would start the gateway with.
+        Some(path) if args.dry_run => {
+            let values = Values::of(path, &[]).ok();
+            let own = |name: &str| std::env::var(name).ok();
+            GatewayConfig::load_for_with(path, mode, &|name| {
+                values.as_ref().map_or_else(|| own(name), |all| all.get(name))
+            })?
+        }
         Some(path) => GatewayConfig::load_for(path, mode)?,
         None => {
             let answers = args.answers.clone();

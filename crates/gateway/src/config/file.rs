@@ -356,6 +356,18 @@ impl GatewayConfig {
         Self::read_at(path, &|name| std::env::var(name).ok(), mode)
     }
 
+    /// As [`Self::load_for`], with the values that `environment` has for `${env:NAME}`.
+    ///
+    /// # Errors
+    /// As [`Self::load_for`].
+    pub fn load_for_with(
+        path: &Path,
+        mode: Option<Mode>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        Self::read_at(path, environment, mode)
+    }
+
     /// As [`Self::load`], with the values that `environment` has for `${env:NAME}`.
     ///
     /// # Errors

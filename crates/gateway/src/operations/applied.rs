@@ -4,14 +4,14 @@
 //! the gateway, and the file as it was left with it. A later run tells by them what others changed meanwhile: a server that was
 //! added since joins the gateway, and taking the gateway back loses no later change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::client_edit::{Edit, edited, read};
 use super::client_files::{ClientFile, GatewayEntry};
-use super::clients::{Place, entry};
+use super::clients::{Place, entry_with_references};
 use super::import::Conversion;
 
 /// What lies beside a client's file that has a gateway.
@@ -32,7 +32,7 @@ pub struct NewGateway<'g> {
     pub config: &'g Path,
     /// Its name in the client.
     pub name: &'g str,
-    /// The variables that it is started with.
+    /// The variables that every client starts it with. Those of the servers of a file come in addition, in that file alone.
     pub env: &'g BTreeMap<String, String>,
 }
 
@@ -47,6 +47,8 @@ pub struct Change {
     pub after: String,
     /// Its text as it would be without the gateway.
     pub without: String,
+    /// The names of the variables that its client starts the gateway with.
+    pub given: BTreeSet<String>,
 }
 
 /// The changes that put `gateway` in place of what was imported from `files`; `beside` finds what lies beside a file.
@@ -75,31 +77,42 @@ pub fn apply(
         }
         let document = read(file.place.form(), &file.text).map_err(failed)?;
         let here = file.gateways();
+        let mut env = gateway.env.clone();
+        env.extend(conversion.own.get(path).cloned().unwrap_or_default());
+        let gateway = NewGateway { env: &env, ..gateway };
+        let mut given: Option<BTreeSet<String>> = None;
         for edit in &mut edits {
             let earlier = here.iter().find(|other| other.place == edit.place && other.name == gateway.name);
-            let written = with_gateway(&document, &file.place, edit, earlier, gateway).map_err(failed)?;
+            let (written, names) = with_gateway(&document, &file.place, edit, earlier, gateway).map_err(failed)?;
+            given = Some(given.map_or(names.clone(), |given| given.intersection(&names).cloned().collect()));
             edit.remove.push(gateway.name.to_owned());
             edit.insert.push((gateway.name.to_owned(), written));
         }
-        let after = edited(file.place.form(), &file.text, &edits).map_err(failed)?;
+        let after = edited(file.place.form(), &file.text, &edits).map_err(failed)?.text;
         let without = match beside(path).map_err(failed)? {
             Some(beside) if !here.is_empty() => restored(file, &beside).map_err(failed)?.text,
             // Somebody took the gateway out by hand: what there is now is what there was before it.
             _ => file.text.clone(),
         };
-        changes.push(Change { path: path.clone(), before: file.text.clone(), after, without });
+        changes.push(Change {
+            path: path.clone(),
+            before: file.text.clone(),
+            after,
+            without,
+            given: given.unwrap_or_default(),
+        });
     }
     Ok(changes)
 }
 
-/// The entry of the gateway at the place of an edit: with what an earlier one has beyond ours.
+/// The entry of the gateway at the place of an edit, with what an earlier one has beyond ours; and the variables in it.
 fn with_gateway(
     document: &Value,
     place: &Place,
     edit: &Edit,
     earlier: Option<&GatewayEntry>,
     gateway: NewGateway<'_>,
-) -> Result<Value, String> {
+) -> Result<(Value, BTreeSet<String>), String> {
     let object = edit.place.iter().try_fold(document, |value, key| value.get(key));
     let there = object
         .and_then(|entries| entries.get(gateway.name))
@@ -128,8 +141,9 @@ fn with_gateway(
             there.as_object().cloned().unwrap_or_default()
         }
     };
-    written.extend(entry(place.client, gateway.program, gateway.config, gateway.name, &env));
-    Ok(written.into())
+    let (entry, given) = entry_with_references(place.client, gateway.program, gateway.config, gateway.name, &env);
+    written.extend(entry);
+    Ok((written.into(), given))
 }
 
 /// A client's file without its gateways.
@@ -180,7 +194,7 @@ pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, String> 
     if edits.is_empty() {
         return Err("the gateway is no longer in it".to_owned());
     }
-    let text = edited(form, &file.text, &edits)?;
+    let text = edited(form, &file.text, &edits)?.text;
     let left = beside.with.clone().unwrap_or_else(|| beside.without.clone());
     Ok(Restored { text, changed: Some((left, file.text.clone())) })
 }
@@ -300,7 +314,7 @@ mod tests {
     }
 
     fn applied(file: &ClientFile, conversion: &Conversion, beside: Option<&Beside>) -> Result<Change, String> {
-        let env = conversion.values.clone();
+        let env = BTreeMap::new();
         let program = std::env::current_exe().unwrap();
         let gateway =
             NewGateway { program: &program, config: Path::new("/conf/gateway.yaml"), name: "contextweaver", env: &env };
@@ -321,6 +335,8 @@ mod tests {
                 conversion.servers.iter().map(|one| (one.name.clone(), one.entry.clone().into())).collect();
             if let Some(entry) = entries.get_mut("forge").and_then(Value::as_object_mut) {
                 entry.shift_remove("cwd");
+                // Some say how long it may take.
+                entry.shift_remove("timeout");
             }
             // All say the same in their own ways.
             let expected = upstreams.get_or_insert_with(|| entries.clone());
@@ -350,6 +366,60 @@ mod tests {
     }
 
     #[test]
+    fn each_file_keeps_its_own_values_and_references_and_gets_no_others() {
+        let home = Path::new("/home/me");
+        let cases = [
+            (
+                ".cursor/mcp.json",
+                r#"{"mcpServers": {"a": {"url": "https://a.example", "headers": {"Authorization": "Bearer ${env:LIVE}"}}, "b": {"command": "b", "env": {"TOKEN": "hunter2-cursor"}}}}"#,
+                vec![r#""LIVE":"${env:LIVE}""#, r#""TOKEN":"hunter2-cursor""#],
+            ),
+            (
+                ".config/Code/User/mcp.json",
+                r#"{"servers": {"c": {"command": "c", "env": {"K": "${input:k}"}}}, "inputs": [{"id": "k"}]}"#,
+                vec![r#""K":"${input:k}""#],
+            ),
+            (
+                ".gemini/settings.json",
+                r#"{"mcpServers": {"d": {"command": "d", "env": {"D": "$LIVE"}}, "e": {"command": "e", "args": ["${E:-x}"]}}}"#,
+                vec![r#""E":"${E:-x}""#, r#""LIVE":"${LIVE}""#],
+            ),
+            (
+                ".config/opencode/opencode.json",
+                r#"{"mcp": {"f": {"type": "local", "command": ["f", "{env:LIVE}"]}}}"#,
+                vec![r#""LIVE":"{env:LIVE}""#],
+            ),
+            (
+                ".codex/config.toml",
+                "[mcp_servers.g]\nurl = 'https://g.example'\nbearer_token_env_var = 'LIVE'\n[mcp_servers.h]\ncommand = 'h'\nenv_vars = ['H']\n",
+                vec!["env_vars = [\"H\", \"LIVE\"]"],
+            ),
+        ];
+        let files: Vec<ClientFile> = cases.iter().map(|(path, text, _)| file(home, path, text)).collect();
+        let conversion = convert(&files, Some(home));
+        let (program, env) = (std::env::current_exe().unwrap(), BTreeMap::new());
+        let gateway =
+            NewGateway { program: &program, config: Path::new("/conf/gateway.yaml"), name: "contextweaver", env: &env };
+        let changes = apply(&files, &conversion, gateway, &|_| Ok(None)).unwrap();
+        assert_eq!(changes.len(), cases.len());
+        for (change, (path, _, expected)) in changes.iter().zip(&cases) {
+            let after = change.after.split_whitespace().collect::<String>();
+            for text in expected {
+                assert!(after.contains(&text.replace(' ', "")), "{path}: {text}: {}", change.after);
+            }
+            let values =
+                ["LIVE", "TOKEN", "K", "E"].iter().filter(|name| after.contains(&format!("\"{name}\":"))).count();
+            let listed = usize::from(path.ends_with("toml"));
+            assert_eq!(values + listed, expected.len(), "{path}: {}", change.after);
+            assert_eq!(change.after.contains("hunter2"), path.contains("cursor"), "{path}: {}", change.after);
+            // A second time the entry says the same.
+            let again = file(home, path, &change.after);
+            let given: BTreeSet<String> = again.gateways().remove(0).env.into_keys().collect();
+            assert_eq!(given, change.given, "{path}");
+        }
+    }
+
+    #[test]
     fn what_was_added_since_joins_the_gateway_and_nothing_is_lost() {
         let home = Path::new("/home/me");
         let path = ".cursor/mcp.json";
@@ -372,7 +442,7 @@ mod tests {
         let env = second.gateways().remove(0).env;
         let present = Present::of(&config, Path::new("gateway.yaml"), env).unwrap();
         let more = convert_beside(std::slice::from_ref(&second), None, &present);
-        let merged = more.added_to(&present, Path::new("gateway.yaml")).unwrap();
+        let merged = more.added_to(&present, Path::new("gateway.yaml")).unwrap().text;
         assert!(merged.contains("# mine\ntop_k: 5\n"), "{merged}");
         let parsed = GatewayConfig::parse(&merged, Path::new("/"), &|name| Some(name.to_owned())).unwrap();
         assert_eq!(parsed.upstreams.keys().collect::<Vec<_>>(), ["a", "b"]);

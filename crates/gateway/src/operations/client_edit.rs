@@ -2,23 +2,14 @@
 //!
 //! A client's file holds more than servers: settings, comments, the order that a person chose. An edit cuts entries out of the
 //! text and puts others in. The result is read again and compared with the same edit of the data; where the text cannot be
-//! edited so (a YAML file in flow style), it is written anew from the data.
+//! edited so (most of YAML in flow style), it is written anew from the data, and that is said.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub(crate) use super::text_parts::Form;
+use super::text_parts::{What, end_of_text, parts, plain_json};
 use crate::common::yaml;
-
-/// What a client's file is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// JSON, in which comments and trailing commas are permitted.
-    Json,
-    /// TOML.
-    Toml,
-    /// YAML.
-    Yaml,
-}
 
 /// A change of one object of entries.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,9 +23,15 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    /// The edit of the data; whether there is such an object.
+    /// The edit of the data; whether there is an object at its place, or nothing yet.
     fn apply(&self, document: &mut Value) -> bool {
-        let object = self.place.iter().try_fold(document, |value, key| value.get_mut(key));
+        let object = self.place.iter().try_fold(document, |value, key| {
+            let inner = value.as_object_mut()?.entry(key.clone()).or_insert(Value::Null);
+            if inner.is_null() {
+                *inner = Value::Object(Map::new());
+            }
+            Some(inner)
+        });
         let Some(entries) = object.and_then(Value::as_object_mut) else { return false };
         let at = entries.keys().position(|key| self.remove.contains(key)).unwrap_or(entries.len());
         entries.retain(|key, _| !self.remove.contains(key));
@@ -61,9 +58,14 @@ pub(crate) fn read(form: Form, text: &str) -> Result<Value, String> {
             })?;
             Ok(of_table(document.as_table()))
         }
-        Form::Yaml if text.trim().is_empty() => Ok(Value::Object(Map::new())),
+        Form::Yaml if text.lines().all(is_empty_line) => Ok(Value::Object(Map::new())),
         Form::Yaml => yaml::read(text).map_err(|error| error.to_string()),
     }
+}
+
+/// Whether a line of YAML has nothing or a comment alone.
+fn is_empty_line(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -85,16 +87,30 @@ pub(crate) fn rendered(form: Form, document: &Value) -> String {
     }
 }
 
-/// The text after the edits.
+/// A text after edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edited {
+    pub(crate) text: String,
+    /// Whether it was written anew: its comments are lost.
+    pub(crate) is_rewritten: bool,
+}
+
+/// The text after the edits. It keeps the ends of its lines, and the mark of its byte order.
 ///
 /// # Errors
-/// The text cannot be read, has no object at the place of an edit, or could not be edited without changing something else.
-pub(crate) fn edited(form: Form, text: &str, edits: &[Edit]) -> Result<String, String> {
+/// The text cannot be read, has something else than an object at the place of an edit, or could not be edited without changing
+/// something else.
+pub(crate) fn edited(form: Form, text: &str, edits: &[Edit]) -> Result<Edited, String> {
     let mut expected = read(form, text)?;
-    let mut changed = text.to_owned();
+    let (mark, bare) = text.strip_prefix('\u{feff}').map_or(("", text), |bare| ("\u{feff}", bare));
+    let lines = bare.replace("\r\n", "\n");
+    // Where both kinds of ends occur, each line keeps its own.
+    let is_crlf = lines.matches('\n').count() + lines.len() == bare.len() && lines.contains('\n');
+    let mut changed = if is_crlf { lines } else { bare.to_owned() };
+    let mut is_rewritten = false;
     for edit in edits {
         if !edit.apply(&mut expected) {
-            return Err(format!("there is nothing at `{}`", edit.place.join(".")));
+            return Err(format!("there is something else than servers at `{}`", edit.place.join(".")));
         }
         let next = match form {
             Form::Json => edited_json(&changed, edit),
@@ -104,11 +120,18 @@ pub(crate) fn edited(form: Form, text: &str, edits: &[Edit]) -> Result<String, S
         changed = match next {
             Some(next) if read(form, &next).is_ok_and(|data| data == expected) => next,
             // The data is right in any case; what is lost are comments.
-            _ => rendered(form, &expected) + "\n",
+            _ => {
+                is_rewritten = true;
+                rendered(form, &expected) + "\n"
+            }
         };
     }
+    if is_crlf {
+        changed = changed.replace('\n', "\r\n");
+    }
+    changed.insert_str(0, mark);
     match read(form, &changed) {
-        Ok(data) if data == expected => Ok(changed),
+        Ok(data) if data == expected => Ok(Edited { text: changed, is_rewritten }),
         _ => Err("it cannot be changed without changing something else".to_owned()),
     }
 }
@@ -158,18 +181,6 @@ fn members(plain: &str, open: usize) -> Option<(Vec<Member>, usize)> {
     }
 }
 
-/// Where the text ends that begins with a quotation mark at `at`.
-fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
-    let mut at = at + 1;
-    loop {
-        match bytes.get(at)? {
-            b'\\' => at += 2,
-            b'"' => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-}
-
 /// The white space in front of `at`, where nothing else stands before it on its line.
 fn indentation(text: &str, at: usize) -> Option<&str> {
     let line = text.get(..at)?.rsplit('\n').next()?;
@@ -180,8 +191,23 @@ fn edited_json(text: &str, edit: &Edit) -> Option<String> {
     let plain = plain_json(text);
     let mut open = plain.find('{')?;
     let mut outer = "";
-    for key in &edit.place {
-        let member = members(&plain, open)?.0.into_iter().find(|member| member.key == *key)?;
+    for (depth, key) in edit.place.iter().enumerate() {
+        let found = members(&plain, open)?.0.into_iter().find(|member| member.key == *key);
+        let is_object = |member: &Member| {
+            let value = end_of_text(plain.as_bytes(), member.start).and_then(|at| plain.get(at..member.end));
+            value.is_some_and(|value| value.contains('{'))
+        };
+        let Some(member) = found.filter(is_object) else {
+            // There is nothing yet: an object comes first.
+            let (place, rest) = edit.place.split_at(depth);
+            let (name, below) = rest.split_first()?;
+            let entries = edit.insert.iter().cloned().collect::<Map<_, _>>();
+            let inner = below.iter().rev().fold(Value::Object(entries), |inner, key| {
+                Value::Object(std::iter::once((key.clone(), inner)).collect())
+            });
+            let remove = vec![name.clone()];
+            return edited_json(text, &Edit { place: place.to_vec(), remove, insert: vec![(name.clone(), inner)] });
+        };
         outer = indentation(text, member.start).unwrap_or(outer);
         // The key may hold a brace itself.
         let after_key = end_of_text(plain.as_bytes(), member.start)?;
@@ -200,52 +226,120 @@ fn edited_json(text: &str, edit: &Edit) -> Option<String> {
     };
     let written: Vec<String> =
         edit.insert.iter().map(|(key, value)| member_text(key, value, indent.as_deref(), unit)).collect();
-    let between = indent.as_ref().map_or(", ".to_owned(), |indent| format!(",\n{indent}"));
-    let written = written.join(&between);
-    let mut cuts: Vec<(usize, usize, &str)> = Vec::new();
-    let gone: Vec<usize> =
-        members.iter().enumerate().filter(|(_, member)| edit.remove.contains(&member.key)).map(|(at, _)| at).collect();
-    let mut is_placed = written.is_empty();
-    let around;
-    for at in &gone {
-        let member = members.get(*at)?;
-        if is_placed {
-            match (at.checked_sub(1).and_then(|before| members.get(before)), members.get(at + 1)) {
-                // What was put in place of the first is before it too.
-                (Some(before), _) => cuts.push((before.end, member.end, "")),
-                (None, Some(after)) => cuts.push((member.start, after.start, "")),
-                (None, None) => cuts.push((member.start, member.end, "")),
-            }
+    let between = indent.as_ref().map_or(" ".to_owned(), |indent| format!("\n{indent}"));
+    let new = |text: &str| Chunk { lead: between.clone(), body: text.to_owned(), ..Chunk::default() };
+    let mut changed = text.get(..=open)?.to_owned();
+    let (Some(first), Some(last)) = (members.first(), members.last()) else {
+        let Some(indent) = indent.filter(|_| !written.is_empty()) else { return Some(text.to_owned()) };
+        // A comment in an object without members stays.
+        let is_plain = plain.get(open + 1..close) == text.get(open + 1..close);
+        let end = if is_plain { close } else { open + 1 };
+        changed.push_str(&format!("\n{indent}{}\n{outer}", written.join(&format!(",\n{indent}"))));
+        changed.push_str(text.get(end..)?);
+        return Some(changed);
+    };
+    // What stands behind the brace on its line belongs to the object.
+    let mut from = same_line(text, open + 1);
+    changed.push_str(text.get(open + 1..from)?);
+    let lead_of_first = text.get(from..first.start)?;
+    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut written = written.into_iter().peekable();
+    let has_written = written.peek().is_some();
+    let mut ends_with_comma = false;
+    let mut left = String::new();
+    for member in &members {
+        let mut chunk = Chunk {
+            lead: std::mem::take(&mut left) + text.get(from..member.start)?,
+            body: text.get(member.start..member.end)?.to_owned(),
+            ..Chunk::default()
+        };
+        let after = skip_blank(text, member.end);
+        from = member.end;
+        if after < close && text.as_bytes().get(after) == Some(&b',') {
+            chunk.gap = text.get(member.end..after)?.to_owned();
+            (chunk.has_comma, from) = (true, after + 1);
+        }
+        let trail = same_line(text, from).min(close);
+        chunk.trail = text.get(from..trail)?.to_owned();
+        from = trail;
+        ends_with_comma = chunk.has_comma;
+        if !edit.remove.contains(&member.key) {
+            chunks.push(chunk);
+        } else if let Some(body) = written.next() {
+            // What comes stands where the first stood that goes.
+            chunks.push(Chunk { body, gap: String::new(), ..chunk });
+            chunks.extend(written.by_ref().map(|body| new(&body)));
         } else {
-            cuts.push((member.start, member.end, &written));
-            is_placed = true;
+            // What is said above a blank line is about more than the one that goes.
+            left =
+                chunk.lead.rfind("\n\n").and_then(|at| chunk.lead.get(..at)).unwrap_or_default().trim_end().to_owned();
         }
     }
-    if !is_placed {
-        match (members.last(), &indent) {
-            (Some(last), _) => {
-                around = format!("{between}{written}");
-                cuts.push((last.end, last.end, &around));
-            }
-            (None, Some(indent)) => {
-                around = format!("\n{indent}{written}\n{outer}");
-                // A comment in an object without members stays.
-                let end = if plain.get(open + 1..close) == text.get(open + 1..close) { close } else { open + 1 };
-                cuts.push((open + 1, end, &around));
-            }
-            (None, None) => return None,
+    if has_written {
+        chunks.extend(written.map(|body| new(&body)));
+    }
+    debug_assert!(last.end <= close, "a member ends in its object");
+    let is_moved = !chunks
+        .first()
+        .is_some_and(|chunk| chunk.body.starts_with(text.get(first.start..first.end).unwrap_or_default()));
+    if let Some(chunk) = chunks.first_mut().filter(|chunk| is_moved && chunk.lead.trim().is_empty()) {
+        lead_of_first.clone_into(&mut chunk.lead);
+    }
+    let count = chunks.len();
+    for (at, chunk) in chunks.into_iter().enumerate() {
+        let comma = if at + 1 < count || ends_with_comma { "," } else { "" };
+        changed.push_str(&chunk.lead);
+        changed.push_str(&chunk.body);
+        match chunk.has_comma {
+            true => changed.push_str(&format!("{}{comma}", chunk.gap)),
+            false => changed.push_str(&format!("{comma}{}", chunk.gap)),
         }
+        changed.push_str(&chunk.trail);
     }
-    let mut changed = String::with_capacity(text.len());
-    let mut from = 0;
-    for (start, end, with) in cuts {
-        // Two that go next to each other at the beginning of the object share the space between them.
-        changed.push_str(text.get(from..start.max(from))?);
-        changed.push_str(with);
-        from = end.max(from);
-    }
+    changed.push_str(&left);
     changed.push_str(text.get(from..)?);
     Some(changed)
+}
+
+/// A member of an object with what stands around it.
+#[derive(Debug, Clone, Default)]
+struct Chunk {
+    /// What stands before it: space, and comments about it.
+    lead: String,
+    body: String,
+    /// What stands between its value and the comma.
+    gap: String,
+    has_comma: bool,
+    /// A comment behind it, on the same line.
+    trail: String,
+}
+
+/// Where the space and the comments end that begin at `at` in a text that is JSON with comments.
+fn skip_blank(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        at += match bytes.get(at) {
+            Some(byte) if byte.is_ascii_whitespace() => 1,
+            Some(b'/') if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            Some(b'/') if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            _ => return at,
+        };
+    }
+}
+
+/// Where the line ends on which `at` is, when only space and comments are left on it; else `at`.
+fn same_line(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let line = rest.find('\n').map_or(text.len(), |length| at + length);
+    // The end of a comment of several lines is on a later line.
+    if skip_blank(text, at) >= line
+        && !text.get(at..line).is_some_and(|rest| rest.contains("/*") && !rest.contains("*/"))
+    {
+        line
+    } else {
+        at
+    }
 }
 
 fn member_text(key: &str, value: &Value, indent: Option<&str>, unit: &str) -> String {
@@ -343,144 +437,86 @@ fn of_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-/// The edit of a block mapping; `None` where the text has another style.
+/// The edit of a mapping; `None` where the text has a style that is not edited.
 fn edited_yaml(text: &str, edit: &Edit) -> Option<String> {
-    let [key] = edit.place.as_slice() else { return None };
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let head = lines.iter().position(|line| {
-        let line = line.trim_end();
-        line.strip_suffix(':').is_some_and(|name| name == key || name.trim_matches(['"', '\'']) == key)
-    })?;
-    let body = lines.get(head + 1..)?;
-    let length = body.iter().position(|line| !is_blank(line) && depth(line) == 0).unwrap_or(body.len());
-    let body = body.get(..length)?;
-    let indent = body.iter().find(|line| !is_blank(line)).map(|line| depth(line))?;
-    // Each entry: its name, its first line, and the line after its last.
-    let mut entries: Vec<(String, usize, usize)> = Vec::new();
-    for (at, line) in body.iter().enumerate().filter(|(_, line)| !is_blank(line)) {
-        if depth(line) == indent {
-            let name = line.trim().split(": ").next()?.trim_end_matches(':').trim_matches(['"', '\'']);
-            entries.push((name.to_owned(), at, at + 1));
-        } else {
-            entries.last_mut()?.2 = at + 1;
-        }
-    }
-    let written: String = edit
-        .insert
-        .iter()
-        .map(|(name, value)| {
-            let mut one = Map::new();
-            one.insert(name.clone(), value.clone());
-            let text = rendered(Form::Yaml, &Value::Object(one));
-            text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect::<String>()
-        })
-        .collect();
-    let first = entries.iter().find(|(name, ..)| edit.remove.contains(name)).map(|(_, start, _)| *start);
-    let at = first.unwrap_or(entries.last()?.2);
-    let is_gone = |line: usize| {
-        entries.iter().any(|(name, start, end)| edit.remove.contains(name) && (*start..*end).contains(&line))
+    let entries: Map<String, Value> = edit.insert.iter().cloned().collect();
+    let block = |indent: usize| {
+        let text =
+            if entries.is_empty() { String::new() } else { rendered(Form::Yaml, &Value::Object(entries.clone())) };
+        text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect::<String>()
     };
-    let mut changed: String = lines.get(..=head)?.concat();
-    for line in 0..=body.len() {
-        if line == at {
-            if !changed.ends_with('\n') {
-                changed.push('\n');
-            }
-            changed.push_str(&written);
-        }
-        if line < body.len() && !is_gone(line) {
-            changed.push_str(body.get(line)?);
-        }
-    }
-    changed.push_str(&lines.get(head + 1 + length..)?.concat());
-    Some(changed)
-}
-
-/// The text with spaces in place of comments and trailing commas: every other byte stays where it is, so that places in
-/// errors are those of the file.
-pub(super) fn plain_json(text: &str) -> String {
-    enum Within {
-        Json,
-        Text,
-        Line,
-        Block,
-    }
-    let mut bytes = text.as_bytes().to_vec();
-    let source = text.as_bytes();
-    let (mut within, mut comma, mut at) = (Within::Json, None, 0);
-    if source.starts_with(b"\xef\xbb\xbf") {
-        bytes.splice(0..3, *b"   ");
-        at = 3;
-    }
-    let blank = |bytes: &mut Vec<u8>, range: std::ops::Range<usize>| {
-        for byte in bytes.iter_mut().take(range.end).skip(range.start).filter(|byte| !matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
-        }
-    };
-    while let Some(&byte) = source.get(at) {
-        let pair = (byte, source.get(at + 1));
-        let mut step = 1;
-        within = match within {
-            Within::Json => match pair {
-                (b'"', _) => {
-                    comma = None;
-                    Within::Text
-                }
-                (b'/', Some(b'/')) => {
-                    blank(&mut bytes, at..at + 1);
-                    Within::Line
-                }
-                (b'/', Some(b'*')) => {
-                    blank(&mut bytes, at..at + 2);
-                    step = 2;
-                    Within::Block
-                }
-                (b',', _) => {
-                    comma = Some(at);
-                    Within::Json
-                }
-                (b'}' | b']', _) => {
-                    if let Some(comma) = comma.take() {
-                        blank(&mut bytes, comma..comma + 1);
-                    }
-                    Within::Json
-                }
-                (byte, _) => {
-                    if !byte.is_ascii_whitespace() {
-                        comma = None;
-                    }
-                    Within::Json
-                }
-            },
-            Within::Text => match byte {
-                b'\\' => {
-                    step = 2;
-                    Within::Text
-                }
-                b'"' => Within::Json,
-                _ => Within::Text,
-            },
-            Within::Line if byte == b'\n' => Within::Json,
-            Within::Line => {
-                blank(&mut bytes, at..at + 1);
-                Within::Line
-            }
-            Within::Block if pair == (b'*', Some(&b'/')) => {
-                blank(&mut bytes, at..at + 2);
-                step = 2;
-                Within::Json
-            }
-            Within::Block => {
-                blank(&mut bytes, at..at + 1);
-                Within::Block
-            }
+    let ended =
+        |text: &str| if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    let root = parts(Form::Yaml, text);
+    let mut at = root.as_ref();
+    let mut key = None;
+    for name in &edit.place {
+        let Some(member) = at.and_then(|part| part.member(name)) else {
+            // There is nothing yet.
+            let [name] = edit.place.as_slice() else { return None };
+            return Some(format!("{}{name}:\n{}", ended(text), block(2)));
         };
-        at += step;
+        (at, key) = (Some(&member.value), member.key.clone());
     }
-    // Whole characters were replaced, so the text is still one.
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    let (part, key) = (at?, key?);
+    let line_of = |at: usize| text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let line_after = |at: usize| text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| at + end + 1);
+    match &part.what {
+        What::Members { members, is_block: true } => {
+            let first = members.first()?.key.clone()?;
+            let indent = first.start - line_of(first.start);
+            // The entries are on lines of their own.
+            if !text.get(line_of(first.start)..first.start)?.bytes().all(|byte| byte == b' ') {
+                return None;
+            }
+            let mut changed = text.get(..line_of(first.start))?.to_owned();
+            let (mut from, mut is_placed) = (line_of(first.start), entries.is_empty());
+            for member in members {
+                let start = line_of(member.key.clone()?.start);
+                let end = member.value.end().max(member.key.clone()?.end);
+                let trimmed = text.get(..end)?.trim_end().len();
+                let end = line_after(trimmed);
+                changed.push_str(text.get(from..start)?);
+                from = end;
+                match edit.remove.contains(&member.name) {
+                    false => changed.push_str(text.get(start..end)?),
+                    true if !is_placed => {
+                        changed.push_str(&block(indent));
+                        is_placed = true;
+                    }
+                    true => {}
+                }
+            }
+            if !is_placed {
+                changed = ended(&changed) + &block(indent);
+            }
+            changed.push_str(text.get(from..)?);
+            Some(changed)
+        }
+        What::Members { members, .. } if !members.is_empty() => {
+            if !edit.remove.is_empty() {
+                return None;
+            }
+            // JSON within braces is YAML.
+            let last = members.last()?.value.end();
+            let written: Vec<String> =
+                edit.insert.iter().map(|(name, value)| format!(", {}: {value}", Value::from(name.as_str()))).collect();
+            Some(format!("{}{}{}", text.get(..last)?, written.concat(), text.get(last..)?))
+        }
+        What::List(_) => None,
+        // `{}`, `~` or nothing.
+        _ => {
+            let indent = key.start - line_of(key.start) + 2;
+            let value = part.span.clone();
+            let start = if value.is_empty() { key.end } else { value.start };
+            let value_end = if value.is_empty() { key.end } else { value.end };
+            let line = line_after(value_end);
+            let before = text.get(..start)?;
+            let before = if value.is_empty() { before } else { before.trim_end_matches(' ') };
+            let rest = text.get(value_end..line)?;
+            Some(format!("{}{}{}", ended(&format!("{before}{rest}")), block(indent), text.get(line..)?))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -505,6 +541,97 @@ mod tests {
         for text in ["{,}", "[1,,]", "{\"a\" /* open", "/"] {
             assert!(serde_json::from_str::<Value>(&plain_json(text)).is_err() || text == "{,}", "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_edited_stays_as_it_is() {
+        let entry = |key: &str| (key.to_owned(), json!({"c": "x"}));
+        let edit = |place: &[&str], remove: &[&str], insert: &[&str]| Edit {
+            place: place.iter().map(|key| (*key).to_owned()).collect(),
+            remove: remove.iter().map(|key| (*key).to_owned()).collect(),
+            insert: insert.iter().map(|key| entry(key)).collect(),
+        };
+        let both = || edit(&["s"], &["a", "b"], &["g"]);
+        let add = || edit(&["s"], &[], &["g"]);
+        let (json_form, yaml_form, toml_form) = (Form::Json, Form::Yaml, Form::Toml);
+        let cases = [
+            // JSON: comments of what stays, and of sections.
+            (
+                json_form,
+                both(),
+                "{\n  \"s\": { // all\n    \"a\": 1, // a\n    // about off\n    \"off\": 2, // off, until\n    // about b\n    \"b\": 3 // b\n  }\n}\n",
+                "{\n  \"s\": { // all\n    \"g\": {\n      \"c\": \"x\"\n    }, // a\n    // about off\n    \"off\": 2 // off, until\n  }\n}\n",
+            ),
+            (
+                json_form,
+                both(),
+                "{\"s\": {\"off\": {}, /* x */ \"b\": 3, \"a\": 1}}",
+                "{\"s\": {\"off\": {}, /* x */ \"g\": {\"c\":\"x\"}}}",
+            ),
+            (
+                json_form,
+                both(),
+                "{\n\t\"s\": {\n\t\t\"z\": 0,\n\t\t// all of these\n\n\t\t\"a\": 1,\n\t\t\"b\": 1,\n\t},\n}",
+                "{\n\t\"s\": {\n\t\t\"z\": 0,\n\t\t// all of these\n\n\t\t\"g\": {\n\t\t\t\"c\": \"x\"\n\t\t},\n\t},\n}",
+            ),
+            (
+                json_form,
+                add(),
+                "{\n  \"s\": {}\n}\n",
+                "{\n  \"s\": {\n    \"g\": {\n      \"c\": \"x\"\n    }\n  }\n}\n",
+            ),
+            (
+                json_form,
+                add(),
+                "{\n  \"t\": 1 // t\n}\n",
+                "{\n  \"t\": 1, // t\n  \"s\": {\n    \"g\": {\n      \"c\": \"x\"\n    }\n  }\n}\n",
+            ),
+            (
+                json_form,
+                add(),
+                "{\r\n  \"s\": {\r\n    \"a\": 1\r\n  }\r\n}\r\n",
+                "{\r\n  \"s\": {\r\n    \"a\": 1,\r\n    \"g\": {\r\n      \"c\": \"x\"\r\n    }\r\n  }\r\n}\r\n",
+            ),
+            // YAML.
+            (
+                yaml_form,
+                add(),
+                "# x\ns: # the servers\n  a: {c: y} # a\n  # later\nt: 1\n",
+                "# x\ns: # the servers\n  a: {c: y} # a\n  g:\n    c: x\n  # later\nt: 1\n",
+            ),
+            (
+                yaml_form,
+                both(),
+                "s: # mine\n    a:\n        c: |\n            # no\n            y\n    # about off\n    off: 2 # off\n    b: 1\n",
+                "s: # mine\n    g:\n      c: x\n    # about off\n    off: 2 # off\n",
+            ),
+            (
+                yaml_form,
+                add(),
+                "\u{feff}# x\r\n\"s\":\r\n  a: 1\r\n",
+                "\u{feff}# x\r\n\"s\":\r\n  a: 1\r\n  g:\r\n    c: x\r\n",
+            ),
+            (yaml_form, add(), "s: {} # none\nt: 1 # t\n", "s: # none\n  g:\n    c: x\nt: 1 # t\n"),
+            (yaml_form, add(), "s: # none\n# more\nt: 1\n", "s: # none\n  g:\n    c: x\n# more\nt: 1\n"),
+            (yaml_form, add(), "s:", "s:\n  g:\n    c: x\n"),
+            (yaml_form, add(), "# nothing\n", "# nothing\ns:\n  g:\n    c: x\n"),
+            (yaml_form, add(), "t: 1 # t", "t: 1 # t\ns:\n  g:\n    c: x\n"),
+            (yaml_form, add(), "s: {a: 1} # a\n", "s: {a: 1, \"g\": {\"c\":\"x\"}} # a\n"),
+            // TOML.
+            (
+                toml_form,
+                both(),
+                "# x\r\n[s.a]\r\nc = 1\r\n[s.off] # off\r\nc = 2\r\n",
+                "[s.off] # off\r\nc = 2\r\n\r\n[s.g]\r\nc = \"x\"\r\n",
+            ),
+        ];
+        for (form, edit, text, expected) in cases {
+            let edited = edited(form, text, &[edit]).unwrap();
+            assert_eq!(edited, Edited { text: expected.to_owned(), is_rewritten: false }, "{text}");
+        }
+        let lost = edited(yaml_form, "s: {a: 1, # one\n  b: 2}\n", &[both()]).unwrap();
+        assert_eq!(lost, Edited { text: "s:\n  g:\n    c: x\n".to_owned(), is_rewritten: true });
+        assert!(edited(yaml_form, "s: [a]\n", &[add()]).is_err());
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::client_edit::{Form, read};
-use super::clients::{Place, row};
+use super::clients::{Place, off_in_projects, row};
 use crate::common::program;
 
 /// A server as a client's file has it.
@@ -22,6 +22,8 @@ pub(crate) struct ClientServer {
     pub(crate) place: Vec<String>,
     /// Its entry, in the form that most clients have.
     pub(crate) entry: Value,
+    /// Whether it is switched off somewhere else than in its entry.
+    pub(crate) is_off: bool,
 }
 
 /// An entry of a gateway in a client's file.
@@ -33,7 +35,7 @@ pub struct GatewayEntry {
     pub(crate) place: Vec<String>,
     /// The configuration of the gateway, where the entry names one.
     pub config: Option<PathBuf>,
-    /// The variables that the client starts it with.
+    /// The variables that the client starts it with: values, or texts with references as most clients write them.
     pub env: BTreeMap<String, String>,
 }
 
@@ -48,6 +50,8 @@ pub struct ClientFile {
     pub(crate) servers: Vec<ClientServer>,
     /// What is asked of a person when a server starts, by id.
     pub(crate) inputs: BTreeMap<String, String>,
+    /// Servers of projects, whose own file may be another, that it switches off.
+    pub(crate) off_in_projects: Vec<(PathBuf, String)>,
 }
 
 /// A client's file cannot be read.
@@ -60,6 +64,9 @@ pub struct ClientFileError {
     pub reason: String,
 }
 
+/// Files of a project in which Claude Code keeps what is switched off.
+const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+
 impl ClientFile {
     /// Reads the file at `place`.
     ///
@@ -69,7 +76,17 @@ impl ClientFile {
         let path = place.path.clone();
         let failed = |reason: String| ClientFileError { path: path.clone(), reason };
         let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        Self::of_text(place, text).map_err(failed)
+        let mut file = Self::of_text(place, text).map_err(failed)?;
+        // What a person has chosen for a project stands beside the servers that all have.
+        for settings in file.place.folder.iter().flat_map(|folder| SETTINGS.map(|name| folder.join(name))) {
+            let text = std::fs::read_to_string(settings).unwrap_or_default();
+            let Ok(document) = read(Form::Json, &text) else { continue };
+            let switches = row(file.place.client).switches;
+            for server in &mut file.servers {
+                server.is_off |= switches(&document, &server.place, &server.name);
+            }
+        }
+        Ok(file)
     }
 
     /// As [`Self::read`], were `text` what stands at `place`.
@@ -97,7 +114,14 @@ impl ClientFile {
                     }
                     let key = keys.last().copied().unwrap_or_default();
                     let line = line_of_key(&text, form, key).map(|line| format!("line {line}: ")).unwrap_or_default();
-                    return Err(format!("{line}`{}` is not an object of servers", found.join(".")));
+                    let found = found.join(".");
+                    return Err(match entries.is_array() {
+                        true => format!(
+                            "{line}`{found}` is a list of servers, as Continue has it: that client is not supported; write \
+                             each server as a member of an object, by its name"
+                        ),
+                        false => format!("{line}`{found}` is not an object of servers"),
+                    });
                 };
                 // Claude Code keeps the servers of projects in one file.
                 let folder = match found.as_slice() {
@@ -110,6 +134,7 @@ impl ClientFile {
                         other => other.clone(),
                     };
                     servers.push(ClientServer {
+                        is_off: (row.switches)(&document, &found, name),
                         name: name.clone(),
                         folder: folder.clone(),
                         place: found.clone(),
@@ -124,7 +149,8 @@ impl ClientFile {
         let inputs = inputs
             .filter_map(|input| Some((text_of(input, "id")?, text_of(input, "description").unwrap_or_default())))
             .collect();
-        Ok(Self { place, text, servers, inputs })
+        let off_in_projects = off_in_projects(&document);
+        Ok(Self { place, text, servers, inputs, off_in_projects })
     }
 
     /// The entries that start a gateway of ours.
@@ -191,7 +217,10 @@ fn gateway_of(server: &ClientServer) -> Option<GatewayEntry> {
     let joined = args.iter().find_map(|arg| arg.strip_prefix("--config="));
     let none = Map::new();
     let env = entry.get("env").and_then(Value::as_object).unwrap_or(&none);
-    let env = env.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    let listed = entry.get("inherit_env").and_then(Value::as_array).into_iter().flatten();
+    let listed = listed.filter_map(Value::as_str).map(|name| (name.to_owned(), format!("${{env:{name}}}")));
+    let env = env.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let env = listed.chain(env).collect();
     Some(GatewayEntry {
         name: server.name.clone(),
         place: server.place.clone(),
@@ -263,6 +292,41 @@ mod tests {
         let path = folder.path().join("mcp.json");
         std::fs::write(&path, "{\n  // a comment\n  \"mcpServers\": [],\n}").unwrap();
         let error = ClientFile::read(Place::of(&path, None)).unwrap_err().to_string();
-        assert!(error.contains("mcp.json: ") && error.contains("line 3"), "{error}");
+        assert!(error.contains("mcp.json: ") && error.contains("line 3") && error.contains("Continue"), "{error}");
+    }
+
+    #[test]
+    fn what_is_switched_off_elsewhere_is_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = json!({"a": {"command": "a"}, "b": {"command": "b"}});
+        let off = |path: &str, document: Value, beside: Option<Value>| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, document.to_string()).unwrap();
+            let settings = path.with_file_name(".claude/settings.local.json");
+            if let Some(beside) = &beside {
+                std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+                std::fs::write(&settings, beside.to_string()).unwrap();
+            }
+            let file = ClientFile::read(Place::of(&path, None)).unwrap();
+            let names = file.servers.iter().filter(|server| server.is_off).map(|server| server.name.clone());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let cases = [
+            (".gemini/settings.json", json!({"mcpServers": servers, "mcp": {"excluded": ["b"]}}), None, "b"),
+            (".gemini/settings.json", json!({"mcpServers": servers, "mcp": {"allowed": ["b"]}}), None, "a"),
+            (".gemini/settings.json", json!({"mcpServers": servers, "mcp": {"allowed": []}}), None, ""),
+            (".gemini/settings.json", json!({"mcpServers": servers, "excludeMCPServers": ["a"]}), None, "a"),
+            (
+                "home/.claude.json",
+                json!({"projects": {"/p": {"mcpServers": servers, "disabledMcpServers": ["a"]}}}),
+                None,
+                "a",
+            ),
+            ("p/.mcp.json", json!({"mcpServers": servers}), Some(json!({"disabledMcpjsonServers": ["b"]})), "b"),
+        ];
+        for (path, document, beside, expected) in cases {
+            assert_eq!(off(path, document.clone(), beside), expected, "{document}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! A client is one row of `ROWS`. What differs between clients stands there and nowhere else, so that reading, importing,
 //! applying and restoring know none of them by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::client_edit::{Form, rendered};
+use super::references::{refers, replaced};
 
 /// Where objects of servers may stand in a document: keys from the outside in, `*` for every key.
 pub(super) type Keys = &'static [&'static str];
@@ -34,7 +35,32 @@ pub(super) struct Row {
     pub(super) read: fn(Map<String, Value>) -> Map<String, Value>,
     /// An entry that starts a program, in its form; from that of most.
     write: fn(Map<String, Value>, &str) -> Map<String, Value>,
+    /// How an entry says what comes from outside of it.
+    outside: Outside,
+    /// Members that it calls otherwise than most, each with the name that most have.
+    names: &'static [(&'static str, &'static str)],
+    /// Whether its document says that a server is switched off: the keys that lead to its object, and its name.
+    pub(super) switches: fn(&Value, &[String], &str) -> bool,
 }
+
+impl Row {
+    /// What the client calls a member that most call so.
+    pub(super) fn own_name<'n>(&self, name: &'n str) -> &'n str {
+        self.names.iter().find(|(_, ours)| *ours == name).map_or(name, |(theirs, _)| theirs)
+    }
+}
+
+/// How an entry of a client says what comes from outside of it: from the client's environment, or from a person.
+#[derive(Debug)]
+enum Outside {
+    /// In the text of a value; this is the reference for what most write in `${…}`.
+    Text(fn(&str) -> String),
+    /// By the name of a variable in this list.
+    Listed(&'static str),
+}
+
+/// As most clients write references.
+const DOLLARS: Outside = Outside::Text(|inner| format!("${{{inner}}}"));
 
 /// Where most clients have their servers. Some files have those of several clients.
 const USUAL: &[Keys] =
@@ -58,6 +84,9 @@ static UNKNOWN: Row = Row {
     ],
     read: |entry| entry,
     write: |entry, _| entry,
+    outside: DOLLARS,
+    names: &[],
+    switches: |_, _, _| false,
 };
 
 static ROWS: [Row; 18] = [
@@ -67,6 +96,15 @@ static ROWS: [Row; 18] = [
         of_user: &[".claude.json", ".mcp.json"],
         of_project: &[".mcp.json"],
         write: typed,
+        switches: |document, place, name| {
+            let project = match place {
+                [projects, folder, _] => document.get(projects).and_then(|projects| projects.get(folder)),
+                _ => None,
+            };
+            ["disabledMcpServers", "disabledMcpjsonServers"]
+                .iter()
+                .any(|key| named_in(project, key, name) || named_in(Some(document), key, name))
+        },
         ..USUAL_ROW
     },
     Row {
@@ -128,6 +166,17 @@ static ROWS: [Row; 18] = [
         of_project: &[".gemini/settings.json"],
         keys: &[&["mcpServers"]],
         read: of_gemini,
+        switches: |document, _, name| {
+            let mcp = document.get("mcp");
+            let allows = |within: Option<&Value>, key: &str| {
+                let allowed = within.and_then(|within| within.get(key)).and_then(Value::as_array);
+                !allowed.is_some_and(|allowed| !allowed.is_empty()) || named_in(within, key, name)
+            };
+            named_in(mcp, "excluded", name)
+                || named_in(Some(document), "excludeMCPServers", name)
+                || !allows(mcp, "allowed")
+                || !allows(Some(document), "allowMCPServers")
+        },
         ..USUAL_ROW
     },
     Row {
@@ -138,6 +187,8 @@ static ROWS: [Row; 18] = [
         form: Form::Toml,
         keys: &[&["mcp_servers"]],
         read: of_codex,
+        outside: Outside::Listed("env_vars"),
+        names: &CODEX_NAMES,
         ..USUAL_ROW
     },
     Row {
@@ -148,6 +199,8 @@ static ROWS: [Row; 18] = [
         keys: &[&["extensions"]],
         read: of_goose,
         write: to_goose,
+        outside: Outside::Listed("env_keys"),
+        names: &GOOSE_NAMES,
         ..USUAL_ROW
     },
     Row {
@@ -202,6 +255,10 @@ static ROWS: [Row; 18] = [
         keys: &[&["mcp"]],
         read: of_opencode,
         write: to_opencode,
+        outside: Outside::Text(|inner| match inner.strip_prefix("env:") {
+            Some(name) => format!("{{env:{name}}}"),
+            None => format!("${{{inner}}}"),
+        }),
         ..USUAL_ROW
     },
     Row {
@@ -211,6 +268,16 @@ static ROWS: [Row; 18] = [
         read: |mut entry| {
             if entry.get("type").is_some_and(|kind| kind == "local") {
                 entry.insert("type".to_owned(), "stdio".into());
+            }
+            // A list without a tool shows none; all are shown by a star.
+            match entry.get("tools").and_then(Value::as_array) {
+                Some(tools) if tools.is_empty() => {
+                    entry.insert("disabled".to_owned(), true.into());
+                }
+                Some(tools) if !tools.contains(&json!("*")) => {
+                    entry.insert("enabledTools".to_owned(), tools.clone().into());
+                }
+                _ => {}
             }
             renamed(entry, &[], &["tools"])
         },
@@ -233,6 +300,9 @@ const USUAL_ROW: Row = Row {
     keys: USUAL,
     read: |entry| entry,
     write: |entry, _| entry,
+    outside: DOLLARS,
+    names: &[],
+    switches: |_, _, _| false,
 };
 
 /// Names that files of many programs have: the folder has to tell.
@@ -392,6 +462,38 @@ pub fn entry(
     (row(client).write)(entry, name)
 }
 
+/// The [`entry`] for variables that have values with references, as most clients write them; and the variables that it gives the
+/// gateway. What the client cannot say is left out.
+pub(super) fn entry_with_references(
+    client: Option<Client>,
+    program: &Path,
+    config: &Path,
+    name: &str,
+    values: &BTreeMap<String, String>,
+) -> (Map<String, Value>, BTreeSet<String>) {
+    let (mut env, mut listed) = (BTreeMap::new(), Vec::new());
+    for (variable, value) in values {
+        match &row(client).outside {
+            Outside::Text(write) => {
+                env.insert(variable.clone(), replaced(value, &mut |inner| write(inner)));
+            }
+            Outside::Listed(_) if [format!("${{env:{variable}}}"), format!("${{{variable}}}")].contains(value) => {
+                listed.push(variable.clone());
+            }
+            Outside::Listed(_) if refers(value) => {}
+            Outside::Listed(_) => {
+                env.insert(variable.clone(), value.clone());
+            }
+        }
+    }
+    let given = env.keys().chain(&listed).cloned().collect();
+    let mut entry = entry(client, program, config, name, &env);
+    if let (Outside::Listed(list), false) = (&row(client).outside, listed.is_empty()) {
+        entry.insert((*list).to_owned(), json!(listed));
+    }
+    (entry, given)
+}
+
 fn arguments(config: &Path) -> [String; 4] {
     ["mcp", "serve", "--config", &config.to_string_lossy()].map(str::to_owned)
 }
@@ -438,6 +540,36 @@ fn renamed(mut entry: Map<String, Value>, names: &[(&str, &str)], without: &[&st
         .collect()
 }
 
+/// Whether a list under `key` has this name.
+fn named_in(within: Option<&Value>, key: &str, name: &str) -> bool {
+    let list = within.and_then(|within| within.get(key)).and_then(Value::as_array);
+    list.is_some_and(|names| names.iter().any(|other| other == name))
+}
+
+/// Servers of projects that Claude Code has switched off in this document, with the folders of the projects.
+pub(super) fn off_in_projects(document: &Value) -> Vec<(PathBuf, String)> {
+    let projects = document.get("projects").and_then(Value::as_object).into_iter().flatten();
+    let listed = projects.flat_map(|(folder, project)| {
+        let lists =
+            ["disabledMcpServers", "disabledMcpjsonServers"].map(|key| project.get(key).and_then(Value::as_array));
+        let names = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
+        names.map(move |name| (PathBuf::from(folder), name.to_owned()))
+    });
+    listed.collect()
+}
+
+/// A time in seconds as the member that says how long a server has to answer, rounded up.
+fn timeout(entry: &mut Map<String, Value>, theirs: &str, in_a_second: f64) {
+    if let Some(time) = entry.get(theirs).and_then(Value::as_f64).filter(|time| *time > 0.0) {
+        let seconds = (time / in_a_second).ceil().clamp(1.0, LONGEST_TIMEOUT);
+        entry.shift_remove(theirs);
+        entry.insert("timeout_seconds".to_owned(), (seconds as u64).into());
+    }
+}
+
+/// Seconds that a server has to answer, at most: a year.
+const LONGEST_TIMEOUT: f64 = 365.0 * 24.0 * 3600.0;
+
 fn typed(mut entry: Map<String, Value>, _: &str) -> Map<String, Value> {
     entry.shift_insert(0, "type".to_owned(), "stdio".into());
     entry
@@ -458,9 +590,41 @@ fn of_gemini(mut entry: Map<String, Value>) -> Map<String, Value> {
     if entry.contains_key("url") && !entry.contains_key("type") {
         entry.insert("type".to_owned(), "sse".into());
     }
+    timeout(&mut entry, "timeout", 1000.0);
+    entry.values_mut().for_each(with_braces);
     let names = [("includeTools", "enabledTools"), ("excludeTools", "disabledTools")];
-    renamed(entry, &names, &["trust", "timeout"])
+    renamed(entry, &names, &["trust"])
 }
+
+/// Variables of Gemini, `$NAME`, as other clients write them.
+fn with_braces(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('$') => {
+            let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            let mut done = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, after)) = rest.split_once('$') {
+                done.push_str(before);
+                let name = after.get(..after.find(|c| !is_part(c)).unwrap_or(after.len())).unwrap_or_default();
+                let next = after.get(name.len()..).and_then(|rest| rest.chars().next());
+                let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+                    && !next.is_some_and(|c| c.is_ascii_alphanumeric() || c == '$')
+                    && !before.ends_with(|c: char| c.is_ascii_alphanumeric());
+                let name = if is_name { name } else { "" };
+                done.push_str(&if name.is_empty() { "$".to_owned() } else { format!("${{{name}}}") });
+                rest = after.get(name.len()..).unwrap_or_default();
+            }
+            done.push_str(rest);
+            *text = done;
+        }
+        Value::Array(values) => values.iter_mut().for_each(with_braces),
+        Value::Object(members) => members.values_mut().for_each(with_braces),
+        _ => {}
+    }
+}
+
+const CODEX_NAMES: [(&str, &str); 3] =
+    [("enabled_tools", "enabledTools"), ("disabled_tools", "disabledTools"), ("env_vars", "inherit_env")];
 
 fn of_codex(mut entry: Map<String, Value>) -> Map<String, Value> {
     let mut headers = match entry.shift_remove("http_headers") {
@@ -478,9 +642,17 @@ fn of_codex(mut entry: Map<String, Value>) -> Map<String, Value> {
         entry.insert("headers".to_owned(), headers.into());
     }
     // The names of variables that it passes on are a list in Codex.
-    let names = [("enabled_tools", "enabledTools"), ("disabled_tools", "disabledTools"), ("env_vars", "inherit_env")];
-    renamed(entry, &names, &["startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "required"])
+    timeout(&mut entry, "tool_timeout_sec", 1.0);
+    renamed(entry, &CODEX_NAMES, &["required"])
 }
+
+const GOOSE_NAMES: [(&str, &str); 5] = [
+    ("cmd", "command"),
+    ("envs", "env"),
+    ("uri", "url"),
+    ("env_keys", "inherit_env"),
+    ("available_tools", "enabledTools"),
+];
 
 /// Goose has its own extensions among them, which no gateway can start.
 fn of_goose(entry: Map<String, Value>) -> Map<String, Value> {
@@ -490,13 +662,14 @@ fn of_goose(entry: Map<String, Value>) -> Map<String, Value> {
         }
         _ => entry,
     };
-    let names = [("cmd", "command"), ("envs", "env"), ("uri", "url"), ("env_keys", "inherit_env")];
-    let mut entry = renamed(entry, &names, &["bundled", "timeout", "display_name", "available_tools", "socket"]);
+    let mut entry = renamed(entry, &GOOSE_NAMES, &["bundled", "timeout", "display_name", "socket"]);
     if entry.get("type").is_some_and(|kind| kind == "streamable_http") {
         entry.insert("type".to_owned(), "http".into());
     }
     // Keys of the keyring are none of the environment; an empty list says nothing.
-    entry.retain(|key, value| key != "inherit_env" || value.as_array().is_some_and(|names| !names.is_empty()));
+    // Without a list of tools all are available.
+    let is_empty = |value: &Value| !value.as_array().is_some_and(|names| !names.is_empty());
+    entry.retain(|key, value| !matches!(key.as_str(), "inherit_env" | "enabledTools") || !is_empty(value));
     entry
 }
 

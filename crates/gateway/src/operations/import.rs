@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 use crate::common::yaml::{self, YamlError};
 use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
-use crate::operations::client_edit::{Edit, Form, edited};
+use crate::operations::client_edit::{Edit, Edited, Form, edited, read};
 use crate::operations::client_files::{ClientFile, ClientServer, is_gateway};
-use crate::operations::clients::Client;
+use crate::operations::clients::{Client, row};
+use crate::operations::references::{meaning, replaced};
 use contextweaver_context::store::redact;
 use contextweaver_core::catalog::server_namespace;
 
@@ -54,16 +55,19 @@ pub struct Conversion {
     pub skipped: Vec<Skipped>,
     /// Variables that the configuration refers to.
     pub variables: BTreeSet<String>,
-    /// Their values, as far as the files have them: for the client's entry of the gateway, and shown nowhere.
+    /// What the files have for them: a value, or a text with references of the client (`${env:NAME}`, `${input:id}`). Shown nowhere.
     #[serde(skip)]
     pub values: BTreeMap<String, String>,
+    /// By file what its own servers are started with. A file never gets what another has.
+    #[serde(skip)]
+    pub(crate) own: BTreeMap<PathBuf, BTreeMap<String, String>>,
     /// By file the servers in it that the gateway serves now, those included that are the same as another.
     #[serde(skip)]
     pub(crate) moved: BTreeMap<PathBuf, Vec<Moved>>,
     /// Whether a server was in the configuration already.
     #[serde(skip)]
     pub(crate) is_present: bool,
-    /// Variables of servers that the configuration had already, with the values that the files have for them; shown nowhere.
+    /// Variables of servers that the configuration had already, with what the files have for them; shown nowhere.
     #[serde(skip)]
     pub(crate) known: BTreeMap<String, String>,
 }
@@ -94,9 +98,14 @@ impl Present {
     /// The text is not a configuration.
     pub fn of(text: &str, path: &Path, values: BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let failed = |reason| ConfigError::Parse { path: path.to_owned(), reason };
-        let document: Value = yaml::read(text).map_err(failed)?;
+        let form = form_of(path);
+        // One with comments alone is a configuration too.
+        let document: Value = match yaml::read(text) {
+            Err(_) if read(form, text).is_ok() => Value::Null,
+            read => read.map_err(failed)?,
+        };
         let upstreams = document.get("upstreams").and_then(Value::as_object).cloned().unwrap_or_default();
-        Ok(Self { text: text.to_owned(), form: Some(form_of(path)), upstreams, values })
+        Ok(Self { text: text.to_owned(), form: Some(form), upstreams, values })
     }
 
     /// The values that clients start its gateway with.
@@ -108,8 +117,13 @@ impl Present {
     /// The variables that it refers to.
     #[must_use]
     pub fn variables(&self) -> BTreeSet<String> {
-        let named = self.text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
-        named.map(|(name, _)| name.to_owned()).collect()
+        referred_in(&self.text)
+    }
+
+    /// The variables that each of its upstreams refers to.
+    #[must_use]
+    pub fn variables_of_upstreams(&self) -> BTreeMap<&str, BTreeSet<String>> {
+        self.upstreams.iter().map(|(name, entry)| (name.as_str(), referred_in(&entry.to_string()))).collect()
     }
 
     /// Whether it starts a program by a name that is looked up in the `PATH`.
@@ -138,6 +152,12 @@ impl Present {
     }
 }
 
+/// The names of the variables that a text refers to.
+fn referred_in(text: &str) -> BTreeSet<String> {
+    let named = text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
+    named.map(|(name, _)| name.to_owned()).collect()
+}
+
 /// The namespace of the tools of an upstream.
 fn namespace_of(name: &str, entry: &Map<String, Value>) -> String {
     server_namespace(entry.get("namespace").and_then(Value::as_str).unwrap_or(name))
@@ -148,6 +168,15 @@ fn form_of(path: &Path) -> Form {
         true => Form::Json,
         false => Form::Yaml,
     }
+}
+
+/// A configuration to which servers were added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addition {
+    /// Its text.
+    pub text: String,
+    /// Whether it was written anew, since its text cannot be edited: its comments are lost.
+    pub is_rewritten: bool,
 }
 
 /// What editors complete a YAML configuration by, and how the file that it names is made.
@@ -183,18 +212,18 @@ impl Conversion {
     ///
     /// # Errors
     /// The result would not be a valid configuration.
-    pub fn added_to(&self, present: &Present, path: &Path) -> Result<String, ConfigError> {
+    pub fn added_to(&self, present: &Present, path: &Path) -> Result<Addition, ConfigError> {
         let insert = self.servers.iter().map(|server| (server.name.clone(), Value::Object(server.entry.clone())));
         let edit = Edit { place: vec!["upstreams".to_owned()], remove: Vec::new(), insert: insert.collect() };
-        let text = match edit.insert.is_empty() {
-            true => present.text.clone(),
+        let Edited { text, is_rewritten } = match edit.insert.is_empty() {
+            true => Edited { text: present.text.clone(), is_rewritten: false },
             false => edited(present.form.unwrap_or(Form::Yaml), &present.text, &[edit])
                 .map_err(|problem| unreadable(path, problem))?,
         };
         // Paths in it are relative to its folder, and only their form is looked at here.
         GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
             .map_err(|error| error.of_file(path))?;
-        Ok(text)
+        Ok(Addition { text, is_rewritten })
     }
 
     /// Whether a client's file has a server that the gateway serves.
@@ -209,7 +238,7 @@ impl Conversion {
         self.is_present
     }
 
-    /// Values of variables of servers that the configuration had already, from the clients' old entries. Shown nowhere.
+    /// What the clients' old entries have for the variables of servers that the configuration had already. Shown nowhere.
     #[must_use]
     pub fn values_of_present(&self) -> &BTreeMap<String, String> {
         &self.known
@@ -242,7 +271,9 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
                     notes: Vec::new(),
                     variables: BTreeSet::new(),
                     values: conversion.values.clone(),
+                    own: BTreeMap::new(),
                     reserved: reserved.clone(),
+                    is_off: is_off_elsewhere(file, server, files),
                 };
                 let entry = draft.entry();
                 (entry, draft)
@@ -258,8 +289,8 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
             if let Some(name) = present.same_as(&server.name, &entry) {
                 let reason = format!("the configuration already has it, as `{name}`");
                 conversion.is_present = true;
-                let values = made.values.iter().filter(|(name, _)| made.variables.contains(*name));
-                conversion.known.extend(values.map(|(name, value)| (name.clone(), value.clone())));
+                conversion.known.extend(made.known());
+                conversion.own.entry(file.place.path.clone()).or_default().extend(made.known());
                 conversion.move_out(file, server);
                 conversion.skip(file, server, reason);
                 continue;
@@ -268,10 +299,12 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
             let unknown: BTreeSet<String> =
                 referred.iter().filter(|name| !present.values.contains_key(*name)).cloned().collect();
             let (entry, made) = if unknown.is_empty() { (Ok(entry), made) } else { draft(&unknown) };
+            let known = made.known();
             let Draft { notes, variables, values, .. } = made;
             match entry {
                 Ok(entry) => {
                     conversion.values = values;
+                    conversion.own.entry(file.place.path.clone()).or_default().extend(known);
                     conversion.add(file, server, entry, notes, variables, present);
                 }
                 Err(reason) => conversion.skip(file, server, reason),
@@ -279,6 +312,13 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
         }
     }
     conversion
+}
+
+/// Whether another file of the same client says that a server of a project is switched off.
+fn is_off_elsewhere(file: &ClientFile, server: &ClientServer, files: &[ClientFile]) -> bool {
+    let Some(folder) = &server.folder else { return false };
+    let others = files.iter().filter(|other| other.place.client == file.place.client);
+    others.flat_map(|other| &other.off_in_projects).any(|(project, name)| project == folder && *name == server.name)
 }
 
 impl Conversion {
@@ -341,16 +381,30 @@ struct Draft<'d> {
     home: Option<&'d Path>,
     notes: Vec<String>,
     variables: BTreeSet<String>,
-    /// The values of variables, those of servers before this one included.
+    /// What clients have for variables, those of servers before this one included.
     values: BTreeMap<String, String>,
+    /// The variables that the server's own entry sets, as they stand in the configuration.
+    own: BTreeMap<String, String>,
     /// Names of variables that have a value which is not known here.
     reserved: BTreeSet<String>,
+    /// Whether another file says that the server is switched off.
+    is_off: bool,
 }
 
 impl Draft<'_> {
+    /// What the client has for the variables of this server.
+    fn known(&self) -> BTreeMap<String, String> {
+        let known = self.values.iter().filter(|(name, _)| self.variables.contains(*name));
+        known.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     fn entry(&mut self) -> Result<Map<String, Value>, String> {
         let Value::Object(members) = &self.server.entry else { return Err("its entry is not an object".to_owned()) };
-        if members.get("disabled") == Some(&Value::Bool(true)) || members.get("enabled") == Some(&Value::Bool(false)) {
+        let is_off = self.server.is_off || self.is_off;
+        if is_off
+            || members.get("disabled") == Some(&Value::Bool(true))
+            || members.get("enabled") == Some(&Value::Bool(false))
+        {
             return Err("it is switched off".to_owned());
         }
         let text = |keys: &[&str]| {
@@ -385,10 +439,16 @@ impl Draft<'_> {
                 understood.push(theirs);
             }
         }
+        if let Some(seconds) = members.get("timeout_seconds") {
+            entry.insert("timeout".to_owned(), seconds.clone());
+            understood.push("timeout_seconds");
+        }
+        let row = row(self.file.place.client);
         let foreign: Vec<&str> = members
             .keys()
             .map(String::as_str)
             .filter(|key| !understood.contains(key) && !WITHOUT_MEANING.contains(key))
+            .map(|key| row.own_name(key))
             .collect();
         if !foreign.is_empty() {
             self.notes.push(format!("not imported: {}", foreign.join(", ")));
@@ -421,20 +481,36 @@ impl Draft<'_> {
         if is_gateway(self.server) {
             return Err("it is this gateway".to_owned());
         }
+        // Arguments may refer to the variables, so that these come first; what is said of them comes last.
+        let before = std::mem::take(&mut self.notes);
+        let env = members.get("env").map(|env| self.named_values(env, "env", |_, name| name.to_owned())).transpose()?;
+        let env = env.unwrap_or_default();
+        let of_env = std::mem::replace(&mut self.notes, before);
+        self.own = env.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect();
         entry.insert("command".to_owned(), self.mapped(command).into());
         if !args.is_empty() {
             entry.insert("args".to_owned(), self.arguments(&args).into());
         }
-        if let Some(env) = members.get("env") {
-            let env = self.named_values(env, "env", |_, name| name.to_owned())?;
-            if !env.is_empty() {
-                entry.insert("env".to_owned(), env.into());
-            }
+        self.notes.extend(of_env);
+        if !env.is_empty() {
+            entry.insert("env".to_owned(), env.into());
         }
         let mut inherited = passed_on(command, &args, entry.get("env"));
         if let Some(Value::Array(named)) = members.get("inherit_env") {
             let name_of = |value: &Value| value.as_str().or_else(|| value.get("name")?.as_str()).map(str::to_owned);
-            inherited.extend(named.iter().filter_map(name_of));
+            for name in named.iter().filter_map(name_of) {
+                // The gateway passes on what the client gives it.
+                let value = format!("${{env:{name}}}");
+                if self.free(&name, &value, true) == name {
+                    self.values.insert(name.clone(), value);
+                    self.variables.insert(name.clone());
+                } else {
+                    self.notes.push(format!(
+                        "`{name}` of the gateway's environment is that of another server; fix it by hand"
+                    ));
+                }
+                inherited.push(name);
+            }
         }
         if !inherited.is_empty() {
             entry.insert("inherit_env".to_owned(), inherited.into());
@@ -451,6 +527,10 @@ impl Draft<'_> {
             // The configuration has no variables in `cwd`.
             if cwd.to_string_lossy().contains("${") {
                 self.notes.push("`cwd` contains a variable; fix it by hand".to_owned());
+            }
+            if cwd.is_relative() {
+                let note = "`cwd` begins where the client was started, and for the gateway at its configuration; write all of it";
+                self.notes.push(note.to_owned());
             }
             entry.insert("cwd".to_owned(), cwd.to_string_lossy().into());
         }
@@ -506,10 +586,11 @@ impl Draft<'_> {
             let text = if is_safe {
                 text
             } else {
+                // What refers to a variable takes it as a whole.
+                let scheme = if field == "headers" { scheme(&text) } else { "" };
                 let reference = refer(&self.server.name, name);
-                let reference =
-                    self.reference(&reference, &format!("the value of `{name}`"), without(scheme(&text), &text));
-                format!("{}{reference}", scheme(&text))
+                let reference = self.reference(&reference, &format!("the value of `{name}`"), without(scheme, &text));
+                format!("{scheme}{reference}")
             };
             mapped.insert(name.clone(), text.into());
         }
@@ -557,16 +638,9 @@ impl Draft<'_> {
 
     /// The reference to a variable that has `value`; another server may have called another value so.
     fn reference(&mut self, name: &str, what: &str, value: &str) -> String {
-        let is_taken =
-            |name: &str| self.values.get(name).is_some_and(|other| other != value) || self.reserved.contains(name);
-        let own = variable(&[&self.server.name, name]);
-        let numbered = (2..).map(|number| format!("{own}_{number}"));
-        let name = [name.to_owned(), own.clone()].into_iter().chain(numbered).find(|name| !is_taken(name));
-        let name = name.unwrap_or(own);
-        // What refers to a variable itself is looked up in the environment, and has no value here.
-        if !is_reference(value) {
-            self.values.insert(name.clone(), value.to_owned());
-        }
+        let value = self.of_the_client(value);
+        let name = self.free(name, &value, false);
+        self.values.insert(name.clone(), value);
         self.variables.insert(name.clone());
         self.notes.push(format!(
             "{what} may be a secret: set {name} in the gateway's environment to the value in the client's file"
@@ -574,22 +648,30 @@ impl Draft<'_> {
         format!("${{env:{name}}}")
     }
 
+    /// The name of a variable for `value`: this one, unless it has another value elsewhere. What is only looked up in the
+    /// environment may have been referred to before.
+    fn free(&self, name: &str, value: &str, is_looked_up: bool) -> String {
+        let is_taken = |name: &str| match self.values.get(name) {
+            Some(other) => meaning(other) != meaning(value),
+            None => !is_looked_up && self.reserved.contains(name),
+        };
+        let own = variable(&[&self.server.name, name]);
+        let numbered = (2..).map(|number| format!("{own}_{number}"));
+        let name = [name.to_owned(), own.clone()].into_iter().chain(numbered).find(|name| !is_taken(name));
+        name.unwrap_or(own)
+    }
+
+    /// A text in our form as the client has it, with its own references.
+    fn of_the_client(&self, text: &str) -> String {
+        replaced(text, &mut |inner| {
+            let own = inner.strip_prefix("env:").and_then(|name| self.values.get(name));
+            own.cloned().unwrap_or_else(|| format!("${{{inner}}}"))
+        })
+    }
+
     /// The text with the client's variables in our form.
     fn mapped(&mut self, text: &str) -> String {
-        let mut mapped = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("${") {
-            mapped.push_str(before);
-            let Some((inner, after)) = after.split_once('}') else {
-                mapped.push_str("${");
-                rest = after;
-                continue;
-            };
-            mapped.push_str(&self.variable(inner));
-            rest = after;
-        }
-        mapped.push_str(rest);
-        mapped
+        replaced(text, &mut |inner| self.variable(inner))
     }
 
     fn variable(&mut self, inner: &str) -> String {
@@ -606,20 +688,11 @@ impl Draft<'_> {
         if let Some(known) = known {
             return known;
         }
-        let (name, note) = match (inner.strip_prefix("env:"), inner.strip_prefix("input:"), inner.split_once(":-")) {
-            (Some(name), ..) => (name.to_owned(), None),
-            (_, Some(input), _) => {
-                let name = variable(&[input]);
-                let about = self.file.inputs.get(input).filter(|about| !about.is_empty());
-                let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
-                let note = format!("the client asks for `{input}`{about}: set {name} in the gateway's environment");
-                (name, Some(note))
-            }
-            (.., Some((name, _))) => {
-                let note = format!("`{name}` has a default in the file, which is not imported: set it");
-                (name.to_owned(), Some(note))
-            }
-            _ => (inner.to_owned(), None),
+        let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default)));
+        let input = inner.strip_prefix("input:");
+        let name = match input {
+            Some(input) => variable(&[input]),
+            None => name.strip_prefix("env:").unwrap_or(name).to_owned(),
         };
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -628,9 +701,33 @@ impl Draft<'_> {
             self.notes.push(format!("`${{{inner}}}` means nothing to a gateway; fix it by hand"));
             return format!("${{{inner}}}");
         }
-        self.notes.extend(note);
-        let reference = format!("${{env:{name}}}");
-        self.variables.insert(name);
+        // Some programs look for what stands in their own environment in their arguments.
+        if let Some(own) = self.own.get(&name).filter(|_| input.is_none()) {
+            return own.clone();
+        }
+        let value = format!("${{{inner}}}");
+        let ours = self.free(&name, &value, input.is_none() && default.is_none());
+        match (input, default) {
+            (Some(input), _) => {
+                let about = self.file.inputs.get(input).filter(|about| !about.is_empty());
+                let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
+                self.notes.push(format!(
+                    "the client asks for `{input}`{about}, and still does with --apply; elsewhere, set {ours} in the gateway's \
+                     environment"
+                ));
+            }
+            (None, Some(_)) => self.notes.push(format!(
+                "`{name}` has a default in the file, which --apply keeps there; elsewhere, set {ours} in the gateway's \
+                 environment"
+            )),
+            (None, None) if ours != name => self
+                .notes
+                .push(format!("`{name}` of the client's environment is called {ours}, since {name} has another value")),
+            (None, None) => {}
+        }
+        self.values.insert(ours.clone(), value);
+        let reference = format!("${{env:{ours}}}");
+        self.variables.insert(ours);
         reference
     }
 }
@@ -722,13 +819,17 @@ fn is_reference(text: &str) -> bool {
     text.contains("${env:")
 }
 
-/// Where an argument is divided into a name and a value that may be a secret.
+/// Where an argument is divided into a name and a value that may be a secret. A reference is never divided.
 pub(super) fn divided(text: &str) -> Option<(&str, &str)> {
     text.match_indices(['=', ':']).find_map(|(at, divider)| {
         let (name, value) = (text.get(..at)?, text.get(at + divider.len()..)?);
+        let is_within = name.rfind("${").is_some_and(|open| !name.get(open..).is_some_and(|rest| rest.contains('}')));
+        if is_within && value.contains('}') {
+            return None;
+        }
         let is_secret = match is_short_secret(name) {
             true => !is_plain_value(name, value),
-            false => is_secret_name(name),
+            false => is_secret_name(&replaced(name, &mut |_| String::new())),
         };
         let is_value = !value.trim().is_empty() && !value.starts_with("//") && !is_reference(value);
         (is_secret && is_value).then_some((name, value))
@@ -797,6 +898,7 @@ pub(super) fn is_harmless(name: &str, value: &str) -> bool {
 mod tests {
     use super::*;
     use crate::operations::clients::Place;
+    use crate::operations::references::resolved;
 
     fn converted(files: &[(&str, Value)]) -> Conversion {
         let folder = tempfile::tempdir().unwrap();
@@ -931,14 +1033,14 @@ mod tests {
         - -t
         - ghcr.io/some/image:1.2
 
-    git: `REPO` has a default in the file, which is not imported: set it
+    git: `REPO` has a default in the file, which --apply keeps there; elsewhere, set REPO in the gateway's environment
     git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to the value in the client's file
     docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to the value in the client's file
     git-2: not imported: envFile
     git-2: set the variables of its `envFile` in the gateway's environment, and list them under `inherit_env`
     git-2: another server is called `git`
     shop: `${command:pick}` means nothing to a gateway; fix it by hand
-    shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
+    shop: the client asks for `api-key` (Key of the shop), and still does with --apply; elsewhere, set API_KEY in the gateway's environment
     old: the address may be a secret: set OLD_URL in the gateway's environment to the value in the client's file
     old: not imported: alwaysAllow
     cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment to the value in the client's file
@@ -1026,6 +1128,117 @@ mod tests {
             let conversion = converted(&[("mcp.json", json!({"mcpServers": {"a": {"url": url}}}))]);
             assert_eq!(conversion.variables.contains("A_URL"), is_secret, "{url}: {:?}", conversion.servers);
         }
+    }
+
+    #[test]
+    fn references_stay_whole_and_the_client_keeps_its_own() {
+        let cases = [
+            (
+                json!({"args": ["s.py", "--api-key=${env:API_KEY}"]}),
+                json!(["s.py", "--api-key=${env:API_KEY}"]),
+                "API_KEY=${env:API_KEY}",
+            ),
+            (json!({"args": ["--token=${input:token}"]}), json!(["--token=${env:TOKEN}"]), "TOKEN=${input:token}"),
+            (
+                json!({"args": ["--header", "Authorization:${AUTH_HEADER}"], "env": {"AUTH_HEADER": "Bearer abc"}}),
+                json!(["--header", "Authorization:${env:AUTH_HEADER}"]),
+                "AUTH_HEADER=Bearer abc",
+            ),
+            (
+                json!({"args": ["${HDR}", "${PORT}"], "env": {"HDR": "Bearer abc", "PORT": 8080}}),
+                json!(["${env:HDR}", "8080"]),
+                "HDR=Bearer abc",
+            ),
+            (json!({"args": ["${D:-/x}"]}), json!(["${env:D}"]), "D=${D:-/x}"),
+            (
+                json!({"args": ["https://h.example/?api_key=${env:K}&token=hunter2"]}),
+                json!(["https://h.example/?api_key=${env:K}&token=${env:S_TOKEN}"]),
+                "K=${env:K} S_TOKEN=hunter2",
+            ),
+            (
+                json!({"args": ["--token=${command:pick}"]}),
+                json!(["--token=${env:S_TOKEN}"]),
+                "S_TOKEN=${command:pick}",
+            ),
+            // A value that the entry sets, and one of the client's environment with the same name.
+            (
+                json!({"args": [], "env": {"PATH": "/x:${PATH}", "TOKEN": "abc1"}}),
+                Value::Null,
+                "PATH=${PATH} TOKEN=abc1",
+            ),
+        ];
+        for (mut entry, args, own) in cases {
+            entry["command"] = "x".into();
+            let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": entry}}))]);
+            let server = &conversion.servers[0];
+            assert_eq!(server.entry.get("args").cloned().unwrap_or_default(), args, "{entry}");
+            let known: Vec<String> =
+                conversion.own.values().flatten().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(known.join(" "), own, "{entry}");
+        }
+        let two = json!({"a": {"command": "a", "env": {"TOKEN": "abc1"}}, "b": {"command": "b", "args": ["${TOKEN}"]}});
+        let conversion = converted(&[("mcp.json", json!({"mcpServers": two}))]);
+        assert_eq!(conversion.servers[1].entry["args"], json!(["${env:B_TOKEN}"]), "{:?}", conversion.servers[1].notes);
+        let environment = |name: &str| (name == "A").then(|| "1".to_owned());
+        for (text, expected) in [
+            ("${env:A}-${A}", Some("1-1")),
+            ("${B:-2}", Some("2")),
+            ("${B}", None),
+            ("${input:a}", None),
+            ("x", Some("x")),
+        ] {
+            assert_eq!(resolved(text, &environment).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_tools_and_times_are_taken_over() {
+        let entry = |path: &str, text: &str| {
+            let file = ClientFile::of(Place::of(&Path::new("/home/me").join(path), None), text.to_owned()).unwrap();
+            let conversion = convert(&[file], None);
+            let shown = conversion.servers.first().map(|server| {
+                let field = |key: &str| server.entry.get(key).map(Value::to_string).unwrap_or_default();
+                format!("{} {} {}", field("include_tools"), field("timeout"), server.notes.join("; "))
+            });
+            shown.unwrap_or_else(|| conversion.skipped[0].reason.clone())
+        };
+        let cases = [
+            (
+                ".config/goose/config.yaml",
+                "extensions: {a: {cmd: a, type: stdio, available_tools: [read]}}",
+                "[\"read\"]  ",
+            ),
+            (".config/goose/config.yaml", "extensions: {a: {cmd: a, type: stdio, available_tools: []}}", "  "),
+            (
+                ".config/goose/config.yaml",
+                "extensions: {a: {uri: 'https://h.example', type: streamable_http, envs: {A: b}, env_keys: [C]}}",
+                "  not imported: envs, env_keys",
+            ),
+            (
+                ".copilot/mcp-config.json",
+                r#"{"mcpServers": {"a": {"command": "a", "tools": ["read"]}}}"#,
+                "[\"read\"]  ",
+            ),
+            (".copilot/mcp-config.json", r#"{"mcpServers": {"a": {"command": "a", "tools": ["*"]}}}"#, "  "),
+            (
+                ".copilot/mcp-config.json",
+                r#"{"mcpServers": {"a": {"command": "a", "tools": []}}}"#,
+                "it is switched off",
+            ),
+            (".gemini/settings.json", r#"{"mcpServers": {"a": {"command": "a", "timeout": 1500}}}"#, " 2 "),
+            (
+                ".codex/config.toml",
+                "[mcp_servers.a]\ncommand = 'a'\ntool_timeout_sec = 90\nstartup_timeout_sec = 5\n",
+                " 90 not imported: startup_timeout_sec",
+            ),
+        ];
+        for (path, text, expected) in cases {
+            assert_eq!(entry(path, text), expected, "{text}");
+        }
+        let place = Place { client: Client::named("gemini"), path: PathBuf::from("/x/settings.json"), folder: None };
+        let text = r#"{"mcpServers": {"a": {"command": "a", "cwd": "./x"}}}"#;
+        let conversion = convert(&[ClientFile::of(place, text.to_owned()).unwrap()], None);
+        assert!(conversion.servers[0].notes[0].contains("`cwd` begins where"), "{:?}", conversion.servers[0].notes);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod applied;
 pub(crate) mod audit_trail;
 pub(crate) mod capture;
+pub(crate) mod client_cover;
 pub(crate) mod client_edit;
 pub(crate) mod client_files;
 pub(crate) mod clients;
@@ -17,5 +18,7 @@ pub(crate) mod incident;
 pub(crate) mod inspect;
 pub(crate) mod memory;
 pub(crate) mod recording;
+pub(crate) mod references;
 pub(crate) mod replay;
 pub(crate) mod running_stats;
+mod text_parts;
