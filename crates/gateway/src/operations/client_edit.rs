@@ -229,7 +229,7 @@ fn edited_json(text: &str, edit: &Edit) -> Option<String> {
     let between = indent.as_ref().map_or(" ".to_owned(), |indent| format!("\n{indent}"));
     let new = |text: &str| Chunk { lead: between.clone(), body: text.to_owned(), ..Chunk::default() };
     let mut changed = text.get(..=open)?.to_owned();
-    let (Some(first), Some(last)) = (members.first(), members.last()) else {
+    let Some(first) = members.first() else {
         let Some(indent) = indent.filter(|_| !written.is_empty()) else { return Some(text.to_owned()) };
         // A comment in an object without members stays.
         let is_plain = plain.get(open + 1..close) == text.get(open + 1..close);
@@ -278,7 +278,6 @@ fn edited_json(text: &str, edit: &Edit) -> Option<String> {
     if has_written {
         chunks.extend(written.map(|body| new(&body)));
     }
-    debug_assert!(last.end <= close, "a member ends in its object");
     let is_moved = !chunks
         .first()
         .is_some_and(|chunk| chunk.body.starts_with(text.get(first.start..first.end).unwrap_or_default()));
