@@ -642,6 +642,7 @@ mod tests {
         assert!(run(&["--restore"]).0.unwrap_err().to_string().contains("no backup"));
         // Applied again, with a configuration that is there: what was added since joins it.
         run(&["--write", config_path, "--apply"]).0.unwrap();
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), written, "it has both servers already");
         let mut data: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         data["mcpServers"]["new"] = json!({"command": "new", "env": {"TOKEN": "th1rd-s3cret"}});
         data["theme"] = "light".into();

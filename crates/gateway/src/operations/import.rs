@@ -290,6 +290,8 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
                 let reason = format!("the configuration already has it, as `{name}`");
                 conversion.is_present = true;
                 conversion.known.extend(made.known());
+                // The next one that calls another value so is known by its other name.
+                conversion.values.extend(made.known());
                 conversion.own.entry(file.place.path.clone()).or_default().extend(made.known());
                 conversion.move_out(file, server);
                 conversion.skip(file, server, reason);
