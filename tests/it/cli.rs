@@ -95,7 +95,7 @@ fn an_installation_is_checked() {
     exit 0
     token counter      ok       16 tokens by cl100k_base and 15 by o200k_base, as they should be
     routing            ok       the right one of 235 tools comes first
-    prompts            ok       157 events in 5,488 of 6,000 tokens
+    prompts            ok       157 events in 5,747 of 6,000 tokens
     firewall           ok       283 tokens for 25,501, and every byte is kept
     sessions           ok       61,372 bytes written, read and written alike
     SQLite stores      ok       what is stored is there when the file is opened again

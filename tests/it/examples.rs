@@ -52,7 +52,7 @@ fn route() {
 #[test]
 fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
-    [route] 13 lines, 429 tokens in; out: monitor:get_logs
+    [route] 13 lines, 428 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
     [interpret] 48 lines, 365 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
@@ -156,7 +156,7 @@ fn sqlite_stores() {
     3 events after "Which orders are there?"
     6 events after "And which invoices?"
 
-    373 tokens of 6000:
+    682 tokens of 6000:
     [EPISODIC MEMORY]
     - Asked: Which orders are there?
     - Asked: And which invoices?
@@ -169,6 +169,42 @@ fn sqlite_stores() {
 
     [TOOL CALL]
     list_files(/srv/orders)
+
+    [TOOL RESULT [artifact:result:c0]]
+    listing: 800 lines, 800 entries
+    /srv/orders/part-0000.csv
+    /srv/orders/part-0001.csv
+    /srv/orders/part-0002.csv
+    /srv/orders/part-0003.csv
+    /srv/orders/part-0004.csv
+    /srv/orders/part-0005.csv
+    /srv/orders/part-0006.csv
+    /srv/orders/part-0007.csv
+    /srv/orders/part-0008.csv
+    /srv/orders/part-0009.csv
+    /srv/orders/part-0010.csv
+    /srv/orders/part-0011.csv
+    /srv/orders/part-0012.csv
+    /srv/orders/part-0013.csv
+    /srv/orders/part-0014.csv
+    /srv/orders/part-0015.csv
+    …
+    /srv/orders/part-0784.csv
+    /srv/orders/part-0785.csv
+    /srv/orders/part-0786.csv
+    /srv/orders/part-0787.csv
+    /srv/orders/part-0788.csv
+    /srv/orders/part-0789.csv
+    /srv/orders/part-0790.csv
+    /srv/orders/part-0791.csv
+    /srv/orders/part-0792.csv
+    /srv/orders/part-0793.csv
+    /srv/orders/part-0794.csv
+    /srv/orders/part-0795.csv
+    /srv/orders/part-0796.csv
+    /srv/orders/part-0797.csv
+    /srv/orders/part-0798.csv
+    /srv/orders/part-0799.csv
 
     [USER]
     And which invoices?

@@ -1062,7 +1062,6 @@ mod tests {
             ("facebook_post", "Publish a post."),
             ("assignIPv6Address", "Give an interface one."),
             ("listS3Buckets", "Show storage."),
-            ("export_report", "As PDFs or sheets."),
         ]);
         let index = Index::build(&catalog, &RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
         for (query, name) in [
@@ -1073,7 +1072,6 @@ mod tests {
             ("FaceBook", "facebook_post"),
             ("ipv6", "assignIPv6Address"),
             ("s3", "listS3Buckets"),
-            ("pdf", "export_report"),
         ] {
             let hits = index.search(query, Depth::Exactly(1), |_| true, &mut Scratch::default());
             assert_eq!(&*catalog.items()[hits[0].item as usize].name, name, "{query}");

@@ -758,7 +758,7 @@ mod tests {
             ("password of the staging database", "pa\"ss\\1,x", "[REDACTED: password]"),
             ("password (staging)", "hunter2-Zq9x", "[REDACTED: password]"),
             ("password 2", "hunter2-Zq9x", "[REDACTED: password]"),
-            ("password", "hunter2-Zq9x since Monday", "[REDACTED: password] since Monday"),
+            ("password", "hunter2-Zq9x since Monday", "[REDACTED: password]"),
             ("password", "ask Ines for it", "ask Ines for it"),
             ("password", "[REDACTED: password]", "[REDACTED: password]"),
             ("password", "${DB_PASSWORD}", "${DB_PASSWORD}"),

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode};
@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, watch};
 use super::admission::{check_accept, check_content_type};
 use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, check_exposure, not_allowed, read};
+use super::load::{Load, Taken};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, Sessions, Visit};
@@ -46,7 +47,6 @@ use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
 use crate::session::identity::{Identity, Presented};
 use crate::surface::mode::Mode;
-use crate::transport::crowd::{Crowd, Place};
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
