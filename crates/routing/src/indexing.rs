@@ -26,8 +26,9 @@ use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_st
 /// The searchable fields, in the order of [`super::FieldWeights`].
 pub(super) const FIELDS: usize = 5;
 
-/// The position of the name among them.
+/// The positions of the name and of the description among them.
 const NAME: usize = 0;
+const DESCRIPTION: usize = 1;
 
 /// The number of blocks whose impacts are held at the same time.
 const BATCH: usize = 64;
@@ -212,7 +213,7 @@ impl OpenBlock<'_> {
     fn item(&mut self, item: &SelectableItem) {
         self.block.lengths.push([0; FIELDS]);
         self.name(&item.name);
-        self.field(1, &item.description);
+        self.field(DESCRIPTION, &item.description);
         item.for_each_parameter(|name, description| {
             self.field(2, name);
             self.field(2, description);
@@ -253,8 +254,10 @@ impl OpenBlock<'_> {
                 each(self, term);
             }
         });
-        // They are other forms of words that are counted already: no text is longer for them.
-        if self.reader.with_compounds {
+        // They are other forms of words that are counted already: no text is longer for them, and a query that has the words of
+        // a name has all of the name.
+        let field = if field == NAME { DESCRIPTION } else { field };
+        if self.reader.with_compounds && self.reader.weights[field].weight > 0.0 {
             for_each_compound(text, |compound, _| {
                 let term = self.term(compound);
                 if term != STOP {
