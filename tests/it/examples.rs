@@ -52,7 +52,7 @@ fn route() {
 #[test]
 fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
-    [route] 13 lines, 428 tokens in; out: monitor:get_logs
+    [route] 13 lines, 429 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
     [interpret] 48 lines, 365 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out

@@ -133,9 +133,9 @@ impl Tree {
                     let element = open.pop()?;
                     tree.close(element, open.last_mut());
                 }
-                Event::Text(found) => add(open.last_mut(), &found.xml10_content().ok()?)?,
-                Event::CData(found) => add(open.last_mut(), &found.xml10_content().ok()?)?,
-                Event::GeneralRef(found) => add(open.last_mut(), &referred(&found)?)?,
+                Event::Text(found) => add(&mut open, &found.xml10_content().ok()?)?,
+                Event::CData(found) => add(&mut open, &found.xml10_content().ok()?)?,
+                Event::GeneralRef(found) => add(&mut open, &referred(&found)?)?,
                 Event::Eof => break,
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
             }
@@ -233,8 +233,8 @@ impl Tree {
 }
 
 /// Adds text to the innermost element. Outside the root only white space is well formed.
-fn add(open: Option<&mut (u32, Element)>, text: &str) -> Option<()> {
-    match open {
+fn add(open: &mut [(u32, Element)], text: &str) -> Option<()> {
+    match open.last_mut() {
         Some((_, element)) => element.text.push_str(text),
         None if text.trim().is_empty() => {}
         None => return None,

@@ -170,7 +170,7 @@ static ROWS: [Row; 18] = [
             let mcp = document.get("mcp");
             let allows = |within: Option<&Value>, key: &str| {
                 let allowed = within.and_then(|within| within.get(key)).and_then(Value::as_array);
-                !allowed.is_some_and(|allowed| !allowed.is_empty()) || named_in(within, key, name)
+                allowed.is_none_or(|allowed| allowed.is_empty()) || named_in(within, key, name)
             };
             named_in(mcp, "excluded", name)
                 || named_in(Some(document), "excludeMCPServers", name)
@@ -668,7 +668,7 @@ fn of_goose(entry: Map<String, Value>) -> Map<String, Value> {
     }
     // Keys of the keyring are none of the environment; an empty list says nothing.
     // Without a list of tools all are available.
-    let is_empty = |value: &Value| !value.as_array().is_some_and(|names| !names.is_empty());
+    let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     entry.retain(|key, value| !matches!(key.as_str(), "inherit_env" | "enabledTools") || !is_empty(value));
     entry
 }

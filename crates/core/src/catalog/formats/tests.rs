@@ -623,7 +623,7 @@ fn what_a_form_has_a_key_for_is_kept_and_the_rest_is_said() {
 
 /// What is written of one tool in a form, and the notes about it.
 fn written(format: ToolFormat, tool: &Value) -> (Value, String) {
-    let catalog = Catalog::from_values(&[tool.clone()], Some("s")).unwrap();
+    let catalog = Catalog::from_values(std::slice::from_ref(tool), Some("s")).unwrap();
     let names = CallNames::new(catalog.items(), format);
     let Written { document, notes } = format.write_noted(catalog.items(), &names).unwrap();
     let tool = document.pointer("/0/functionDeclarations/0").unwrap_or(&document[0]);
@@ -929,7 +929,7 @@ fn templates_are_written_and_read_again() {
 fn the_native_form_keeps_what_a_definition_says() {
     let tool = json!({"name": "t", "title": "T", "description": "D", "inputSchema": schema(), "outputSchema": schema(), "icons": [{"src": "a:b"}],
         "annotations": {"title": "A", "readOnlyHint": true, "openWorldHint": false}, "execution": {"taskSupport": "optional"}, "_meta": {"version": "2", "x": 1}, "server": "s"});
-    let catalog = Catalog::from_values(&[tool.clone()], None).unwrap();
+    let catalog = Catalog::from_values(std::slice::from_ref(&tool), None).unwrap();
     let native = load_text("a.json", &catalog.to_native_json(), Strictness::Strict).unwrap().catalog;
     assert_eq!(mcp_listing(&native)["tools"], json!([tool]));
     assert_eq!(native.items()[0].id, catalog.items()[0].id);
