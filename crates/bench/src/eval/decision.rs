@@ -484,7 +484,7 @@ mod tests {
         }
         // What is not shown to differ is the same within a hundredth of the largest score, whatever that is.
         let even = |size: f64| {
-            let sign = |number: usize| if number % 2 == 0 { size } else { -size };
+            let sign = |number: usize| if number.is_multiple_of(2) { size } else { -size };
             let sets = [Pair::single((0..400).map(|number| (100.0 * size, 100.0 * size + sign(number))))];
             let decision = decide_by(&sets, Rule::of_scores(MARGIN, &sets));
             (decision.word, decision.more_queries)
