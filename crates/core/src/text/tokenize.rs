@@ -104,7 +104,8 @@ pub fn for_each_compound(text: &str, mut emit: impl FnMut(&str, &str)) {
     while at < bytes.len() {
         let length = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
         let run = &bytes[at..at + length];
-        if length > 1 && !run.iter().all(is_plain) && is_apart(text, at, length) {
+        // Most runs are words, some with a capital in front: nothing is divided there.
+        if length > 1 && !run[1..].iter().all(is_plain) && is_apart(text, at, length) {
             ends.clear();
             let class = |at: usize| run.get(at).copied().map(Class::of_ascii);
             let is_end = |at: &usize| match (class(at - 1), class(*at)) {
