@@ -16,7 +16,6 @@ use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::comparison::evaluations::Evaluations;
 use contextweaver_bench::eval::collection::Collection;
-use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::record::Evidence;
 use contextweaver_bench::eval::run::Evaluation;
@@ -164,15 +163,10 @@ pub(super) fn run(
             }
         }
     }
-    if !is_comparable(&judged) && !accept {
+    if !judged.is_comparable() && !accept {
         bail!("the last results share no query with this workspace; `--accept` replaces them with the new ones");
     }
     Ok(if holds { Outcome::Ok } else { Outcome::Drift })
-}
-
-/// Whether something is compared, where there is something to compare with.
-fn is_comparable(judged: &Judged) -> bool {
-    judged.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable)
 }
 
 /// Measures again and compares: with the committed results, and the gate with `base` where it is given. `html` is where the
@@ -209,7 +203,7 @@ pub(super) fn check(
             print_differences(&differs, out)?;
         }
     }
-    if !is_comparable(&judged) {
+    if !judged.is_comparable() {
         match base {
             Some(_) => {
                 bail!(

@@ -1,5 +1,6 @@
 //! `bench run`: measure everything, write the records and the pages.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +25,7 @@ use contextweaver_bench::report::{self, number::share};
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
 use contextweaver_bench::scorecard::engines::{ContextPerformance, Performance, Selection, record, record_context};
-use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
+use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch, check};
 
 pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
@@ -182,6 +183,10 @@ pub(super) fn print(ran: &Ran, format: Format, out: &mut dyn Write) -> Result<Ou
     if !missing.is_empty() {
         let missing = missing.join(", ");
         note(&format!("neither measured here nor recorded, so `contextweaver bench check` fails: {missing}"));
+    }
+    let wrong: BTreeSet<String> = check::wrong(recordings)?.into_iter().map(|one| one.reason).collect();
+    for reason in wrong {
+        note(&format!("what was kept does not fit what was measured, so `contextweaver bench check` fails: {reason}"));
     }
     match format {
         Format::Json => print_json(out, "bench run", &Output { results: recordings.iter().collect(), timings })?,

@@ -136,8 +136,13 @@ impl Judged {
     /// and any number of them could follow each other without one that is shown.
     #[must_use]
     pub fn may_be_recorded(&self) -> bool {
-        let is_comparable = self.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable);
-        self.failed.is_empty() && is_comparable && !self.has_open_loss()
+        self.failed.is_empty() && self.is_comparable() && !self.has_open_loss()
+    }
+
+    /// Whether anything could be compared with the earlier results, or there are none.
+    #[must_use]
+    pub fn is_comparable(&self) -> bool {
+        self.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable)
     }
 
     /// Whether recall@5 is lower than before, and neither shown to be nor to be the same.

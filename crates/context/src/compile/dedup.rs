@@ -106,7 +106,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a word says something that similar texts may say differently: a number, a name, a path, a negation, a sign.
 fn is_telling(word: &str) -> bool {
-    let is_plain = word.chars().all(|c| c.is_lowercase() || (c.is_alphabetic() && !c.is_uppercase()));
+    let is_plain = word.chars().all(|c| c.is_alphabetic() && !c.is_uppercase());
     !is_plain || TURNING.contains(&word)
 }
 

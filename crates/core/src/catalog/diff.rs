@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::inspect::definition_tokens;
-use super::load::all_metadata;
+use super::load::{FIELDS, all_metadata};
 use super::near::pair_most_similar;
 use super::tool_id::argument_shape;
 use super::{Catalog, Kind, Safety, SelectableItem};
@@ -404,24 +404,10 @@ fn outside_properties(schema: Option<&Value>) -> Map<String, Value> {
     members
 }
 
-/// Members of an MCP definition that are compared as fields of the item.
-const COMPARED: [&str; 10] = [
-    "name",
-    "description",
-    "inputSchema",
-    "outputSchema",
-    "arguments",
-    "uri",
-    "server",
-    "serverDescription",
-    "tags",
-    "category",
-];
-
 /// The definition as received, without the members that are compared otherwise.
 fn definition(item: &SelectableItem) -> Option<Map<String, Value>> {
     let mut definition: Map<String, Value> = serde_json::from_str(item.raw.as_ref()?.get()).ok()?;
-    definition.retain(|key, _| !COMPARED.contains(&key.as_str()));
+    definition.retain(|key, _| !FIELDS.contains(&key.as_str()));
     Some(definition)
 }
 

@@ -72,16 +72,21 @@ fn ascii_words(text: &str, emit: &mut impl FnMut(&str)) {
 
 /// Splits one run of ASCII letters and digits as identifiers are written.
 fn ascii_run(run: &[u8], emit: &mut impl FnMut(&str)) {
-    let split_digits = run.len() > WHOLE_MIXED_RUN;
     let mut start = 0;
-    for at in 1..run.len() {
-        let next = run.get(at + 1).copied().map(Class::of_ascii);
-        if boundary(Class::of_ascii(run[at - 1]), Class::of_ascii(run[at]), next, split_digits) {
-            emit_ascii(&run[start..at], emit);
-            start = at;
-        }
+    for end in ascii_ends(run) {
+        emit_ascii(&run[start..end], emit);
+        start = end;
     }
-    emit_ascii(&run[start..], emit);
+}
+
+/// Where the words of a run end, which has one at least.
+fn ascii_ends(run: &[u8]) -> impl Iterator<Item = usize> {
+    let split_digits = run.len() > WHOLE_MIXED_RUN;
+    let is_end = move |at: &usize| {
+        let next = run.get(at + 1).copied().map(Class::of_ascii);
+        boundary(Class::of_ascii(run[at - 1]), Class::of_ascii(run[*at]), next, split_digits)
+    };
+    (1..run.len()).filter(is_end).chain([run.len()])
 }
 
 /// The number of parts of a run that are put together at most, and the number of bytes of what they make.
@@ -100,37 +105,41 @@ pub fn for_each_compound(text: &str, mut emit: impl FnMut(&str, &str)) {
     let Some(first) = bytes.iter().position(|byte| !is_plain(byte)) else { return };
     let before = bytes[..first].iter().rposition(|byte| !byte.is_ascii_alphanumeric());
     let mut at = before.map_or(0, |before| before + 1);
-    let mut ends: Vec<usize> = Vec::new();
+    let mut borders: Vec<usize> = Vec::new();
     while at < bytes.len() {
         let length = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
         let run = &bytes[at..at + length];
         // Most runs are words, some with a capital in front: nothing is divided there.
         if length > 1 && !run[1..].iter().all(is_plain) && is_apart(text, at, length) {
-            ends.clear();
-            let class = |at: usize| run.get(at).copied().map(Class::of_ascii);
-            let is_end = |at: &usize| match (class(at - 1), class(*at)) {
-                (Some(before), Some(here)) => boundary(before, here, class(at + 1), length > WHOLE_MIXED_RUN),
-                _ => true,
-            };
-            ends.extend(std::iter::once(0).chain((1..=length).filter(is_end)));
-            for (place, start) in ends.iter().enumerate() {
-                for end in ends.iter().skip(place + 2).take(MOST_PARTS - 1) {
-                    let parts = ends[place..].iter().take_while(|part| *part < end).zip(&ends[place + 1..]);
-                    let shortest = parts.map(|(start, end)| end - start).min().unwrap_or(0);
-                    let joined = &run[*start..*end];
-                    let is_short_name = joined.len() <= MAX_SHORT_NAME
-                        && joined
-                            .iter()
-                            .position(u8::is_ascii_digit)
-                            .is_some_and(|digits| digits > 0 && joined[digits..].iter().all(u8::is_ascii_digit));
-                    if joined.len() <= MAX_COMPOUND && (shortest > 1 || is_short_name) {
-                        emit_ascii(joined, &mut |word| emit(word, &text[at + start..at + end]));
-                    }
-                }
+            borders.clear();
+            borders.push(0);
+            borders.extend(ascii_ends(run));
+            for (start, end) in compounds(run, &borders) {
+                emit_ascii(&run[start..end], &mut |word| emit(word, &text[at + start..at + end]));
             }
         }
         at += length.max(1);
     }
+}
+
+/// Where what neighbouring parts of a run make together begins and ends. `borders` are the start of the run and the ends
+/// of its parts.
+fn compounds(run: &[u8], borders: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    let several = (0..borders.len())
+        .flat_map(move |first| (first + 2..borders.len()).take(MOST_PARTS - 1).map(move |last| (first, last)));
+    several.filter_map(move |(first, last)| {
+        let (start, end) = (borders[first], borders[last]);
+        let shortest = borders[first..=last].windows(2).map(|part| part[1] - part[0]).min()?;
+        let is_name = end - start <= MAX_COMPOUND && (shortest > 1 || is_short_name(&run[start..end]));
+        is_name.then_some((start, end))
+    })
+}
+
+/// Whether it is a few letters and, behind them, digits.
+fn is_short_name(joined: &[u8]) -> bool {
+    let letters = joined.iter().take_while(|byte| !byte.is_ascii_digit()).count();
+    let digits = &joined[letters..];
+    joined.len() <= MAX_SHORT_NAME && letters > 0 && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether the run has no letter of another script beside it, which would be part of it.

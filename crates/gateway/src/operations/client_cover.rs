@@ -4,7 +4,7 @@
 //! is covered as in a configuration ([`Cover`]). Covered values are found by where they stand in the text, so that it does not matter
 //! how they are written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -116,16 +116,14 @@ fn hide(
             }
         }
         What::Members { members, .. } => {
-            let mut seen = BTreeSet::new();
             for member in members {
                 let name = member.name.as_str();
                 let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
                 let is_place = SECRET_PLACES.contains(&letters.to_ascii_lowercase().as_str());
                 // Of two with one name only the last is known.
-                let is_known = members.iter().filter(|other| other.name == name).nth(1).is_none() && seen.insert(name);
-                let below = |value: Option<&'_ Value>| value.and_then(|value| value.get(name)).cloned();
-                let (tree, shown) = (below(tree), below(shown));
-                hide(&member.value, tree.as_ref(), shown.as_ref(), is_secret || is_place || !is_known, cover, hidden);
+                let is_known = members.iter().filter(|other| other.name == name).nth(1).is_none();
+                let (tree, shown) = (tree.and_then(|tree| tree.get(name)), shown.and_then(|shown| shown.get(name)));
+                hide(&member.value, tree, shown, is_secret || is_place || !is_known, cover, hidden);
                 if let Some(key) = member.key.clone().filter(|_| cover.text(name) != name) {
                     hidden.push(key);
                 }

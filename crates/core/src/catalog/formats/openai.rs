@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{is_schema, of_arguments};
 use super::{Part, blurb, is_object, is_text, name_of, tool, unwrap};
-use crate::catalog::load::{Draft, Fields, settle_safety, shortened};
-use crate::catalog::{Fault, Safety, SelectableItem};
+use crate::catalog::load::{Draft, Fields, shortened, take_hints};
+use crate::catalog::{Fault, SelectableItem};
 
 /// Whether a strict schema was asked for: the schema is then made for it.
 pub(super) const STRICT: &str = "strict";
@@ -55,13 +55,8 @@ fn read_listed(mut fields: Fields) -> Result<Draft, Fault> {
     let mut draft = tool(fields, schema)?;
     let says =
         |key: &str| draft.item.metadata.get("annotations").and_then(|said| said.get(key)) == Some(&Value::Bool(true));
-    let declared = match (says("destructiveHint"), says("read_only") || says("readOnlyHint")) {
-        (true, _) => Safety::Destructive,
-        (false, true) => Safety::ReadOnly,
-        (false, false) => Safety::Undeclared,
-    };
-    settle_safety(&mut draft.item, declared);
-    draft.item.side_effects = draft.item.safety != Safety::ReadOnly;
+    let (destructive, read_only) = (says("destructiveHint"), says("read_only") || says("readOnlyHint"));
+    take_hints(&mut draft.item, destructive, read_only);
     Ok(draft)
 }
 

@@ -20,13 +20,7 @@ pub(in crate::catalog) fn tool(mut fields: Fields) -> Result<Draft, Fault> {
     let mut annotations = fields.nested("annotations")?;
     let read_only = annotations.flag("readOnlyHint")?;
     let destructive = annotations.flag("destructiveHint")?;
-    let declared = match (destructive, read_only) {
-        (true, _) => Safety::Destructive,
-        (false, true) => Safety::ReadOnly,
-        (false, false) => Safety::Undeclared,
-    };
-    settle_safety(&mut item, declared);
-    item.side_effects = item.safety != Safety::ReadOnly;
+    take_hints(&mut item, destructive, read_only);
     finish(item, fields)
 }
 
@@ -113,6 +107,17 @@ pub(in crate::catalog) fn settle_safety(item: &mut SelectableItem, declared: Saf
     item.tags.extend(item.safety.tag().map(str::to_owned));
     item.tags.sort_unstable();
     item.tags.dedup();
+}
+
+/// Takes over what a definition says of its tool's safety: whether it destroys, and whether it only reads.
+pub(in crate::catalog) fn take_hints(item: &mut SelectableItem, destructive: bool, read_only: bool) {
+    let declared = match (destructive, read_only) {
+        (true, _) => Safety::Destructive,
+        (false, true) => Safety::ReadOnly,
+        (false, false) => Safety::Undeclared,
+    };
+    settle_safety(item, declared);
+    item.side_effects = item.safety != Safety::ReadOnly;
 }
 
 /// The arguments of a prompt as a JSON Schema, so that they are searched and checked like those of a tool.

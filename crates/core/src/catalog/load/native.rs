@@ -152,14 +152,13 @@ fn wire(item: &SelectableItem) -> Item {
 }
 
 /// Members of an MCP definition that an item has fields for.
-const FIELDS: [&str; 11] = [
+pub(in crate::catalog) const FIELDS: [&str; 10] = [
     "name",
     "description",
     "inputSchema",
     "outputSchema",
     "arguments",
     "uri",
-    "uriTemplate",
     "server",
     "serverDescription",
     "tags",
@@ -171,7 +170,9 @@ pub(in crate::catalog) fn all_metadata(item: &SelectableItem) -> BTreeMap<String
     let mut metadata = item.metadata.clone();
     let received = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Map<String, Value>>(raw.get()).ok());
     for (key, value) in received.into_iter().flatten() {
-        if !FIELDS.contains(&key.as_str()) && !value.is_null() {
+        // The address of a template is kept as that of a resource.
+        let is_kept = FIELDS.contains(&key.as_str()) || key == "uriTemplate";
+        if !is_kept && !value.is_null() {
             metadata.entry(key).or_insert(value);
         }
     }
