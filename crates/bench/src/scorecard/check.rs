@@ -108,7 +108,7 @@ pub fn compare(measured: &Measured, workspace: &Workspace, matrix: &Matrix, scop
         ensure!(committed.len() == chapter.plans.len(), "{}: more results files than are planned", chapter.name);
     }
     let tables = Tables::read(workspace)?;
-    verdict.wrong = wrong(&committed)?;
+    verdict.wrong.extend(wrong(&committed)?);
     for chapter in CHAPTERS {
         verdict.wrong.extend(chapter.wrong_tables(&committed, &tables)?);
     }
