@@ -144,7 +144,8 @@ impl Chapter for Everyday {
             .table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
         document.table(
             "How well confidence tells a request that no tool serves from one that a tool does: AUROC with its 95 % interval (.500 is \
-             chance), and ECE, the mean distance of confidence from the share of right answers.",
+             chance), and ECE, the mean distance of confidence from the share of right answers. In a crowd, tools of other \
+             servers may serve some of the requests that count as served by none.",
             &telling_none(results),
         );
     }
@@ -306,11 +307,11 @@ fn by_kind(results: &Results<EverydayFacts>) -> Table {
 }
 
 fn telling_none(results: &Results<EverydayFacts>) -> Table {
-    let titles = Manner::ALONE.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
+    let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
     let missing = || MISSING.to_owned();
     for engine in ENGINES {
-        let cells = Manner::ALONE.iter().flat_map(|manner| {
+        let cells = Manner::ALL.iter().flat_map(|manner| {
             let facts = facts(results, *manner, engine);
             let ece = facts.and_then(|facts| facts.abstention.as_ref()?.ece);
             [facts.and_then(told_apart).map_or_else(missing, |area| estimate(&area)), ece.map_or_else(missing, share)]

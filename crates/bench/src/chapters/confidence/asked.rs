@@ -11,6 +11,7 @@ use crate::eval::statistics::{mean, round6};
 use crate::report::number::{MISSING, count, share};
 use crate::report::table::Table;
 use crate::results::Results;
+use contextweaver_routing::NOTHING_FITS_BELOW;
 
 /// Steps of confidence.
 pub(super) const STEPS: usize = 100;
@@ -131,18 +132,20 @@ struct LeftOut {
 fn left_out(own: &[Step], others: &[&[Step]]) -> LeftOut {
     let Fitted { right, threshold } = Fitted::on(others);
     let corrected: Vec<(f64, Answer)> = own.iter().flat_map(|step| answers(*step, right[step.place()])).collect();
-    let below = |of: fn(&Step) -> usize| {
-        let all: usize = own.iter().map(of).sum();
-        let part: usize = own.iter().filter(|step| step.hundredths < threshold).map(of).sum();
-        (all > 0).then(|| part as f64 / all as f64)
-    };
-    LeftOut {
-        corrected: calibration_error(&corrected),
-        threshold,
-        lost: below(|step| step.right),
-        withheld: below(|step| step.wrong),
-        refused: below(|step| step.unanswerable),
-    }
+    let [lost, withheld, refused] = OF_EACH.map(|of| match below(own, threshold, of) {
+        (_, 0) => None,
+        (part, all) => Some(part as f64 / all as f64),
+    });
+    LeftOut { corrected: calibration_error(&corrected), threshold, lost, withheld, refused }
+}
+
+/// The numbers of right, of wrong and of unanswerable queries of a step.
+const OF_EACH: [fn(&Step) -> usize; 3] = [|step| step.right, |step| step.wrong, |step| step.unanswerable];
+
+/// How many of one kind have a confidence below the threshold, in hundredths, and how many there are.
+fn below(steps: &[Step], threshold: usize, of: fn(&Step) -> usize) -> (usize, usize) {
+    let part = steps.iter().filter(|step| step.hundredths < threshold).map(of).sum();
+    (part, steps.iter().map(of).sum())
 }
 
 /// The queries of a step, each with the same confidence.
@@ -185,6 +188,20 @@ pub(super) fn table(confidence: &Results<ConfidenceFacts>) -> Table {
     if !measured.is_empty() {
         let means = columns.map(|column| cell((!column.is_empty()).then(|| round6(mean(column)))));
         table.row(["mean".to_owned(), MISSING.to_owned()].into_iter().chain(means).collect::<Vec<_>>());
+    }
+    table
+}
+
+/// What the default of `abstain_below` does to the queries of each collection.
+pub(super) fn by_default(confidence: &Results<ConfidenceFacts>) -> Table {
+    let mut table = Table::new(["collection", "right lost", "wrong withheld", "refused"]);
+    let threshold = (NOTHING_FITS_BELOW * STEPS as f64).round() as usize;
+    for (record, facts) in confidence.measured() {
+        let counts = OF_EACH.map(|of| match below(&facts.as_asked, threshold, of) {
+            (_, 0) => MISSING.to_owned(),
+            (part, all) => format!("{} of {}", count(part), count(all)),
+        });
+        table.row([confidence.label(record)].into_iter().chain(counts).collect::<Vec<_>>());
     }
     table
 }

@@ -9,12 +9,13 @@ use crate::results::Results;
 use crate::report::document::Document;
 use crate::report::number::{MISSING, count, share};
 use crate::report::table::{Table, failures};
+use contextweaver_routing::NOTHING_FITS_BELOW;
 
 /// The name of the row of means.
 const MEAN: &str = "mean";
 
 pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>) {
-    let [calibration, as_asked, thresholds, questions, failed] = tables(confidence);
+    let [calibration, as_asked, by_default, thresholds, questions, failed] = tables(confidence);
     page.heading("Confidence of the default engine");
     page.table(
         "Real requests that no tool serves are on the pages about [abstention](routing-queries.md#abstention) and \
@@ -30,6 +31,14 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
          the confidence that was fitted on the other collections; and a threshold that was chosen on them, with the shares of \
          right answers lost, of wrong answers withheld, and of queries without a tool that are refused.",
         &as_asked,
+    );
+    page.table(
+        &format!(
+            "What the default of `abstain_below`, {}, does to these queries: right answers that are not given, wrong ones \
+             that are withheld, and queries without a tool that are refused.",
+            share(NOTHING_FITS_BELOW)
+        ),
+        &by_default,
     );
     page.table(
         "What `abstain_below` would do at these confidences (across): the share of right answers lost, and the share of queries \
@@ -48,10 +57,11 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
 }
 
 /// The tables of the sections, for a terminal.
-pub(super) fn tables(confidence: &Results<ConfidenceFacts>) -> [Table; 5] {
+pub(super) fn tables(confidence: &Results<ConfidenceFacts>) -> [Table; 6] {
     [
         calibration(confidence),
         asked::table(confidence),
+        asked::by_default(confidence),
         thresholds(confidence),
         questions(confidence),
         failures("collection", confidence.failed()),
@@ -161,9 +171,10 @@ mod tests {
         let mean = shown[0].lines().last().unwrap();
         assert!(shown[0].contains("1,000") && mean.starts_with(MEAN) && mean.contains(".200"), "{}", shown[0]);
         assert!(shown[1].contains(".250"), "{}", shown[1]);
-        assert!(shown[2].contains(".011") && shown[2].contains(".122"), "{}", shown[2]);
-        assert!(shown[3].contains(".900"), "{}", shown[3]);
-        assert!(shown[4].contains("no card"), "{}", shown[4]);
+        assert!(shown[2].contains("3 of 3") && shown[2].contains("1 of 1"), "{}", shown[2]);
+        assert!(shown[3].contains(".011") && shown[3].contains(".122"), "{}", shown[3]);
+        assert!(shown[4].contains(".900"), "{}", shown[4]);
+        assert!(shown[5].contains("no card"), "{}", shown[5]);
         assert!(tables(&recorded::<ConfidenceFacts>("test", Vec::new())).iter().all(Table::is_empty));
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
          queries and asked the rest, so that every query is put once to an engine that has never seen it. Feedback is \
          off unless a log is given; figures everywhere else are without it.",
     );
-    let [gains, reach, harm, failed] = tables(feedback);
+    let [gains, reach, harm, worse, failed] = tables(feedback);
     page.table(
         "nDCG@10 without feedback, and what that number of right observations adds to it; `*` where the 95 % interval \
          of the paired difference excludes zero. A collection is included as far as it has that many observations.",
@@ -39,14 +39,20 @@ pub(super) fn chapter(page: &mut Document, feedback: &Results<FeedbackFacts>) {
          cost.",
         &harm,
     );
+    if !worse.is_empty() {
+        page.table(
+            "The collections that these brackets count, with the 95 % intervals of the paired differences.",
+            &worse,
+        );
+    }
     if !failed.is_empty() {
         page.table("Collections that could not be measured.", &failed);
     }
 }
 
 /// The tables of the section, for a terminal.
-pub(super) fn tables(feedback: &Results<FeedbackFacts>) -> [Table; 4] {
-    [gains(feedback), reach(feedback), harm(feedback), failures("collection", feedback.failed())]
+pub(super) fn tables(feedback: &Results<FeedbackFacts>) -> [Table; 5] {
+    [gains(feedback), reach(feedback), harm(feedback), worse(feedback), failures("collection", feedback.failed())]
 }
 
 fn lesson(facts: &FeedbackFacts, observations: usize, wrong_tenths: usize) -> Option<&Lesson> {
@@ -120,6 +126,22 @@ fn harm(feedback: &Results<FeedbackFacts>) -> Table {
     table
 }
 
+/// Where and by how much nDCG@10 is significantly lower than without feedback.
+fn worse(feedback: &Results<FeedbackFacts>) -> Table {
+    let mut table = Table::new(["collection", "wrong", "observations", "difference of nDCG@10"]);
+    for (record, facts) in feedback.measured() {
+        for lesson in facts.lessons.iter().filter(|lesson| lesson.ndcg_at_10.verdict == Verdict::Worse) {
+            table.row([
+                feedback.label(record),
+                format!("{} %", lesson.wrong_tenths * 10),
+                count(lesson.observations),
+                difference(&lesson.ndcg_at_10.difference),
+            ]);
+        }
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +183,8 @@ mod tests {
         let reach = [".25", "+.120 [", "+.040 [", "+.005 [", "−.010 ["];
         assert!(reach.iter().all(|cell| shown[1].contains(cell)), "{}", shown[1]);
         assert!(shown[2].contains("−.020 [1 of 1]") && shown[2].contains("50 %"), "{}", shown[2]);
-        assert!(shown[3].contains("no card"), "{}", shown[3]);
+        assert!(shown[3].lines().count() == 3 && shown[3].contains("−.030 ["), "{}", shown[3]);
+        assert!(shown[4].contains("no card"), "{}", shown[4]);
         assert!(tables(&recorded::<FeedbackFacts>("test", Vec::new())).iter().all(Table::is_empty));
     }
 }
