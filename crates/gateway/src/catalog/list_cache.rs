@@ -130,3 +130,68 @@ fn digest_of(config: &UpstreamConfig) -> String {
     let rest = (namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks);
     sha256_hex(format!("{target} {rest:?}").as_bytes())
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::catalog::build::Contents;
+    use crate::catalog::view::CatalogView;
+    use crate::surface::mode::Mode;
+    use crate::upstream::config::Confinement;
+    use crate::upstream::mailbox::EventSender;
+    use contextweaver_routing::RoutingConfig;
+
+    /// A file of lists as a gateway keeps it; and what serves one as a gateway does that starts.
+    pub(crate) fn kept_lists() -> (String, impl Fn(&[u8])) {
+        let target = Target::Stdio {
+            command: "shop".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            confinement: Confinement::default(),
+        };
+        let config = UpstreamConfig::new(target);
+        let raws = |entries: &[Value]| entries.iter().map(|entry| to_raw_value(entry).unwrap()).collect();
+        let listing = Listing {
+            tools: raws(&[
+                json!({"name": "price", "description": "Say the price", "inputSchema": {"type": "object",
+                    "properties": {"id": {"type": "integer"}, "of": {"type": "string", "x-mcp-header": "Of"}}}}),
+                json!({"name": "sell", "outputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}}),
+            ]),
+            resources: raws(&[json!({"uri": "shop:terms", "name": "terms", "mimeType": "text/plain"})]),
+            templates: raws(&[json!({"uriTemplate": "shop:page/{n}", "name": "page"})]),
+            prompts: raws(&[json!({"name": "greet", "arguments": [{"name": "who", "required": true}]})]),
+            connection: 0,
+        };
+        let server = ServerInfo {
+            version: "2025-11-25".to_owned(),
+            info: Some(json!({"name": "shop", "version": "1"})),
+            instructions: Some("Ask for the price first.".to_owned()),
+            ..ServerInfo::default()
+        };
+        let kept = Remembered { version: VERSION, config: digest_of(&config), server, listing };
+        let kept = serde_json::to_string(&kept).unwrap();
+        let (folder, upstream) =
+            (tempfile::tempdir().unwrap(), Upstream::new("shop", config, EventSender::channel().0));
+        let recalled = move |input: &[u8]| {
+            let cache = ListCache::new(folder.path().to_owned());
+            fs::write(cache.path_of(&upstream), input).unwrap();
+            let Remembered { server, listing, .. } = cache.read(&upstream)?;
+            upstream.remember(server, &listing);
+            let listings = BTreeMap::from([("shop".to_owned(), Arc::new(listing))]);
+            let Contents { items, left_out, listings } = Contents::of(listings);
+            let view = CatalogView::of_items(1, items, left_out, listings, &RoutingConfig::default()).unwrap();
+            let _ = (view.lists(Mode::Passthrough), view.param_headers(), view.mark());
+            Some(view.counts())
+        };
+        assert!(recalled(kept.as_bytes()).is_some_and(|counts| counts.tools == 2 && counts.prompts == 1));
+        let read = move |input: &[u8]| {
+            let _ = recalled(input);
+        };
+        (kept, read)
+    }
+}

@@ -15,3 +15,6 @@ pub(crate) mod serving;
 pub(crate) mod shelf;
 pub(crate) mod view;
 pub(crate) mod written;
+
+#[cfg(test)]
+pub(crate) use list_cache::tests::kept_lists;

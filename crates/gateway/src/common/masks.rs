@@ -1,8 +1,8 @@
-//! What stands for values that a configuration took from the environment, wherever an upstream is spoken of.
+//! What stands for values that a configuration took from the environment or a file, wherever an upstream is spoken of.
 //!
-//! A value that is substituted for `${env:NAME}` may be a secret, in a program's name and its arguments as well as in
-//! a header. Programs print what they were given, and systems what they could not start. Before any such text goes to a
-//! log, a report or a client, each of the values becomes the `${env:NAME}` that the file has in its place. Values of
+//! A value that is substituted for `${env:NAME}` or `${file:PATH}` may be a secret, in a program's name and its arguments
+//! as well as in a header. Programs print what they were given, and systems what they could not start. Before any such text
+//! goes to a log, a report or a client, each of the values becomes the reference that the file has in its place. Values of
 //! fewer than four characters stay: they would cover what is not a value. Of a value of several lines each line is covered
 //! too, since what a program prints is read line by line. A value in another encoding is not recognised.
 
@@ -10,7 +10,14 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
+
+use super::settings::{ExpandError, Reference};
+use contextweaver_core::files::read_text_file;
+
+/// Bytes of a file that a configuration refers to, at most: secrets are short.
+const LARGEST_FILE: u64 = 64 << 10;
 
 /// Characters of a value that is covered, at least.
 const SHORTEST: usize = 4;
@@ -32,42 +39,43 @@ fn is_common(line: &str) -> bool {
     is_border || !line.contains(char::is_alphanumeric)
 }
 
-/// Values, with the names of the variables that they come from; the longest first.
+/// Values, with the references that they stand for; the longest first.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Masks(Arc<[(String, String)]>);
 
 impl fmt::Debug for Masks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.0.iter().map(|(_, name)| name)).finish()
+        formatter.debug_set().entries(self.0.iter().map(|(_, reference)| reference)).finish()
     }
 }
 
 impl Masks {
-    /// The text with every value covered by the name of its variable.
+    /// The text with every value covered by its reference.
     #[must_use]
     pub fn cover<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut covered = Cow::Borrowed(text);
-        for (value, name) in self.0.iter() {
+        for (value, reference) in self.0.iter() {
             if covered.contains(value.as_str()) {
-                covered = Cow::Owned(covered.replace(value, &format!("${{env:{name}}}")));
+                covered = Cow::Owned(covered.replace(value, reference));
             }
         }
         covered
     }
 }
 
-/// An environment that notes what is read of it.
+/// An environment and a folder of files that note what is read of them.
 pub(crate) struct Noted<'e> {
     environment: &'e dyn Fn(&str) -> Option<String>,
+    folder: &'e Path,
     read: RefCell<BTreeMap<String, String>>,
     /// Where a variable that is not set counts as empty, those that are not.
     unset: Option<RefCell<BTreeSet<String>>>,
 }
 
 impl<'e> Noted<'e> {
-    /// Nothing was read of `environment` yet.
-    pub(crate) fn new(environment: &'e dyn Fn(&str) -> Option<String>) -> Self {
-        Self { environment, read: RefCell::default(), unset: None }
+    /// Nothing was read of `environment` yet, nor of the files, whose paths are relative to `folder`.
+    pub(crate) fn new(environment: &'e dyn Fn(&str) -> Option<String>, folder: &'e Path) -> Self {
+        Self { environment, folder, read: RefCell::default(), unset: None }
     }
 
     /// The same, where a variable that is not set is noted and counts as empty.
@@ -80,22 +88,36 @@ impl<'e> Noted<'e> {
         self.unset.iter().flat_map(|unset| unset.borrow().iter().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// The value of a variable, which is covered from now on.
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
-        let Some(value) = (self.environment)(name) else {
-            self.unset.as_ref()?.borrow_mut().insert(name.to_owned());
-            return Some(String::new());
+    /// The value that a reference stands for, which is covered from now on. Of a file it is the text without the white space
+    /// around it.
+    ///
+    /// # Errors
+    /// A variable that is not set, unless that is noted, and a file that cannot be read.
+    pub(crate) fn get(&self, reference: Reference<'_>) -> Result<String, ExpandError> {
+        let value = match reference {
+            Reference::Variable(name) => match ((self.environment)(name), &self.unset) {
+                (Some(value), _) => value,
+                (None, None) => return Err(ExpandError::Unset(name.to_owned())),
+                (None, Some(unset)) => {
+                    unset.borrow_mut().insert(name.to_owned());
+                    return Ok(String::new());
+                }
+            },
+            Reference::File(path) => {
+                let text = read_text_file(&self.folder.join(path), LARGEST_FILE);
+                text.map_err(|error| ExpandError::Unread(error.to_string()))?.trim().to_owned()
+            }
         };
         let whole = value.trim();
         if whole.chars().count() >= SHORTEST {
             let mut read = self.read.borrow_mut();
-            read.insert(whole.to_owned(), name.to_owned());
+            read.insert(whole.to_owned(), reference.to_string());
             for line in telling_lines(whole) {
                 // A value of its own is known by its own name.
-                read.entry(line.to_owned()).or_insert_with(|| name.to_owned());
+                read.entry(line.to_owned()).or_insert_with(|| reference.to_string());
             }
         }
-        Some(value)
+        Ok(value)
     }
 
     /// What covers everything that was read.
@@ -120,14 +142,14 @@ mod tests {
                 _ => "a".to_owned(),
             })
         };
-        let noted = Noted::new(&environment);
+        let noted = Noted::new(&environment, Path::new("."));
         for name in ["PART", "TOKEN", "SHORT"] {
-            noted.get(name).unwrap();
+            noted.get(Reference::Variable(name)).unwrap();
         }
         let masks = noted.masks();
         assert_eq!(masks.cover("a s3cret-token and s3cret"), "a ${env:TOKEN} and ${env:PART}");
         assert!(matches!(masks.cover("nothing of it"), Cow::Borrowed(_)));
-        assert_eq!(format!("{masks:?}"), r#"{"TOKEN", "PART"}"#);
+        assert_eq!(format!("{masks:?}"), r#"{"${env:TOKEN}", "${env:PART}"}"#);
     }
 
     #[test]
@@ -149,18 +171,33 @@ mod tests {
         ];
         for (value, text, expected) in cases {
             let environment = |_: &str| Some(value.to_owned());
-            let noted = Noted::new(&environment);
-            noted.get("V").unwrap();
+            let noted = Noted::new(&environment, Path::new("."));
+            noted.get(Reference::Variable("V")).unwrap();
             assert_eq!(noted.masks().cover(text), expected, "{value:?}");
         }
         // A line that is the value of another variable has its name, whichever is read first.
         for names in [["ALL", "LINE"], ["LINE", "ALL"]] {
             let environment = |name: &str| Some(if name == "ALL" { "s3cret\nother0" } else { "s3cret" }.to_owned());
-            let noted = Noted::new(&environment);
+            let noted = Noted::new(&environment, Path::new("."));
             for name in names {
-                noted.get(name).unwrap();
+                noted.get(Reference::Variable(name)).unwrap();
             }
             assert_eq!(noted.masks().cover("s3cret other0"), "${env:LINE} ${env:ALL}");
         }
+    }
+
+    #[test]
+    fn what_a_file_holds_is_covered_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "s3cret-of-a-file\n").unwrap();
+        std::fs::write(folder.path().join("long"), "x".repeat(1 << 17)).unwrap();
+        let environment = |_: &str| None;
+        let noted = Noted::new(&environment, folder.path());
+        assert_eq!(noted.get(Reference::File("key")).unwrap(), "s3cret-of-a-file");
+        for (path, reason) in [("none", "none"), ("long", "it has more than 65536 bytes")] {
+            let error = noted.get(Reference::File(path)).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert_eq!(noted.masks().cover("is s3cret-of-a-file"), "is ${file:key}");
     }
 }

@@ -26,15 +26,55 @@ impl FieldError {
     }
 }
 
-/// A `${env:NAME}` in a text cannot be replaced.
+/// What a text of the configuration refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reference<'t> {
+    /// `${env:NAME}`: the variable of this name.
+    Variable(&'t str),
+    /// `${file:PATH}`: what the file at this path holds.
+    File(&'t str),
+}
+
+impl<'t> Reference<'t> {
+    /// The first reference of a text with what stands before and after it, if there is one.
+    ///
+    /// # Errors
+    /// [`ExpandError::Unclosed`].
+    pub(crate) fn first(text: &'t str) -> Result<Option<(&'t str, Self, &'t str)>, ExpandError> {
+        const VARIABLE: &str = "${env:";
+        const FILE: &str = "${file:";
+        let starts = [VARIABLE, FILE].into_iter().filter_map(|start| Some((text.find(start)?, start)));
+        let Some((at, start)) = starts.min() else { return Ok(None) };
+        let (name, after) = text[at + start.len()..].split_once('}').ok_or(ExpandError::Unclosed(start))?;
+        let reference = if start == FILE { Self::File(name) } else { Self::Variable(name) };
+        Ok(Some((&text[..at], reference, after)))
+    }
+}
+
+impl Display for Reference<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Variable(name) => write!(formatter, "${{env:{name}}}"),
+            Self::File(path) => write!(formatter, "${{file:{path}}}"),
+        }
+    }
+}
+
+/// A reference in a text cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
     /// The closing brace is missing.
-    #[error("`${{env:` is not closed by `}}`")]
-    Unclosed,
+    #[error("`{0}` is not closed by `}}`")]
+    Unclosed(&'static str),
     /// The environment has no such variable.
     #[error("the variable `{0}` is not set; set it in the environment of the gateway")]
     Unset(String),
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unread(String),
+    /// Files are not read for this field.
+    #[error("`${{file:{0}}}` is read for upstreams only; use a variable, or the field that names a file")]
+    NoFiles(String),
 }
 
 /// Replaces every `${env:NAME}` in `text` with the value that `environment` has for `NAME`.
@@ -42,13 +82,25 @@ pub(crate) enum ExpandError {
 /// # Errors
 /// [`ExpandError`].
 pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    replaced(text, &|reference| match reference {
+        Reference::Variable(name) => environment(name).ok_or_else(|| ExpandError::Unset(name.to_owned())),
+        Reference::File(path) => Err(ExpandError::NoFiles(path.to_owned())),
+    })
+}
+
+/// Replaces every reference in `text` with what `value` has for it.
+///
+/// # Errors
+/// [`ExpandError`].
+pub(crate) fn replaced(
+    text: &str,
+    value: &dyn Fn(Reference<'_>) -> Result<String, ExpandError>,
+) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${env:") {
-        let (name, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
-        let value = environment(name).ok_or_else(|| ExpandError::Unset(name.to_owned()))?;
+    while let Some((before, reference, after)) = Reference::first(rest)? {
         expanded.push_str(before);
-        expanded.push_str(&value);
+        expanded.push_str(&value(reference)?);
         rest = after;
     }
     expanded.push_str(rest);

@@ -1,8 +1,9 @@
 //! Everything that a gateway is told, in one file.
 //!
 //! A file is YAML or JSON, holds any subset of the fields and no others; paths in it are relative to its folder.
-//! `${env:NAME}` in the texts that start or reach an upstream is replaced by the environment's value, and an unset
-//! variable is an error: a token that is silently empty fails much later and elsewhere.
+//! `${env:NAME}` in the texts that start or reach an upstream is replaced by the environment's value, and `${file:PATH}` by
+//! what the file holds. An unset variable is an error, and so is a file that cannot be read: a token that is silently
+//! empty fails much later and elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::oauth::OAuthConfig;
 use super::startup::{StartConfig, StartMode};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
-use crate::common::settings::{FieldError, duration, expand};
+use crate::common::settings::{FieldError, duration, expand, replaced};
 use crate::common::yaml;
 use crate::guard::cache::CacheConfig;
 use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
@@ -667,11 +668,11 @@ impl UpstreamEntry {
         environment: &dyn Fn(&str) -> Option<String>,
         is_needed: bool,
     ) -> Result<UpstreamConfig, FieldError> {
-        let noted = Noted::new(environment);
+        let noted = Noted::new(environment, folder);
         // Where the gateway may start without this server, a variable that is not set costs this server alone.
         let noted = if is_needed { noted } else { noted.tolerant() };
         let expanded =
-            |field: &str, text: &str| expand(text, &|name| noted.get(name)).map_err(|e| FieldError::new(field, e));
+            |field: &str, text: &str| replaced(text, &|one| noted.get(one)).map_err(|e| FieldError::new(field, e));
         let expand = |field: &str, text: &str| expanded(field, text).map_err(|error| error.under(place));
         let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
             let each = |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
@@ -1053,5 +1054,26 @@ mod tests {
         let variables = ["NEITHER", "NO"].map(str::to_owned).to_vec();
         assert_eq!(config.upstreams["a"].target, Target::Unset { variables });
         assert!(matches!(config.upstreams["b"].target, Target::Stdio { .. }));
+    }
+
+    #[test]
+    fn what_a_file_holds_is_read_again_with_the_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key");
+        let read = || {
+            let text = "upstreams: {a: {url: 'http://h/mcp', headers: {authorization: 'Bearer ${file:key}'}}}";
+            GatewayConfig::parse(text, folder.path(), &|_| None)
+        };
+        let missing = read().unwrap_err().to_string();
+        assert!(missing.contains("upstreams.a.headers.authorization: ") && missing.contains("key"), "{missing}");
+        std::fs::write(&key, "first-token\n").unwrap();
+        let first = read().unwrap();
+        let Target::Http { headers, .. } = &first.upstreams["a"].target else { panic!("another target") };
+        assert_eq!(headers["authorization"], "Bearer first-token");
+        assert!(!format!("{first:?}").contains("first-token"));
+        std::fs::write(&key, "second-token\n").unwrap();
+        assert_ne!(read().unwrap().upstreams["a"], first.upstreams["a"]);
+        let elsewhere = parse("http: {token: '${file:key}'}").unwrap_err().to_string();
+        assert!(elsewhere.contains("`${file:key}` is read for upstreams only"), "{elsewhere}");
     }
 }

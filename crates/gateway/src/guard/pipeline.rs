@@ -15,8 +15,9 @@
 //!
 //! A guard with a configuration also has a section in `guard/config.rs` and `config/file.rs`.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -35,13 +36,14 @@ use super::profiles::{Profiles, Visibility};
 use super::provenance::Provenance;
 use super::repairs::Repairs;
 use super::result_schema::ResultSchema;
-use super::schema::OnInvalid;
+use super::schema::{Finding, OnInvalid, explosive_among};
 use super::shared::Shared;
 use super::sign::{Signature, Signatures};
 use super::state::{MemoryState, Pinned, State};
 use super::visibility::Hidden;
 use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::SanitizeConfig;
+use crate::common::sync::lock;
 use crate::common::work::{Exhausted, LARGE, in_turn_if};
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
@@ -166,6 +168,9 @@ pub enum GuardError {
     Route(#[from] RouteError),
 }
 
+/// Schemas that the log names at a time, at most.
+const MOST_NAMED: usize = 8;
+
 /// The guards of a running gateway.
 pub(crate) struct Guards {
     config: GuardConfig,
@@ -177,6 +182,8 @@ pub(crate) struct Guards {
     cache: Cache,
     pins: Pins,
     shared: Shared,
+    /// The explosive schemas of what was listed last, by id and name.
+    explosive: Mutex<BTreeSet<(String, &'static str)>>,
 }
 
 impl std::fmt::Debug for Guards {
@@ -245,7 +252,8 @@ impl Guards {
         };
         let rows = rows(&parts);
         let Parts { config, policy, profiles, approvals, signatures, cache, shared, .. } = parts;
-        Ok(Self { config, rows, policy, profiles, approvals, signatures, cache, pins, shared })
+        let explosive = Mutex::default();
+        Ok(Self { config, rows, policy, profiles, approvals, signatures, cache, pins, shared, explosive })
     }
 
     /// The rows that a kind of request uses, in their order.
@@ -410,20 +418,46 @@ impl Guards {
     /// # Errors
     /// [`GuardError`]; what was served before stays.
     pub(crate) fn vet(&self, items: &mut Vec<SelectableItem>) -> Result<Quarantine, GuardError> {
-        if self.config.schemas.on_invalid == OnInvalid::Raise {
-            let findings = self.config.schemas.findings(items);
-            if let Some(first) = findings.first() {
-                return Err(GuardError::Schemas {
-                    count: findings.len(),
-                    id: first.id.clone(),
-                    schema: first.schema,
-                    problem: first.described(),
-                });
+        match self.config.schemas.on_invalid {
+            OnInvalid::Raise => {
+                let findings = self.config.schemas.findings(items);
+                if let Some(first) = findings.first() {
+                    return Err(GuardError::Schemas {
+                        count: findings.len(),
+                        id: first.id.clone(),
+                        schema: first.schema,
+                        problem: first.described(),
+                    });
+                }
+            }
+            OnInvalid::Flag => {
+                let new = self.newly_explosive(items);
+                for finding in new.iter().take(MOST_NAMED) {
+                    let problem = finding.described();
+                    let (id, schema) = (&finding.id, finding.schema);
+                    tracing::warn!(%id, schema, problem, "calls that need this schema are refused");
+                }
+                if new.len() > MOST_NAMED {
+                    let more = new.len() - MOST_NAMED;
+                    tracing::warn!(more, "there are more such schemas; `mcp doctor` names them");
+                }
             }
         }
         let quarantine = self.pins.review(items)?;
         items.iter_mut().for_each(|item| self.config.sanitize.item(item));
         Ok(quarantine)
+    }
+
+    /// The explosive schemas among those of `items`, which are all that is listed, that were not there the last time.
+    ///
+    /// Other findings are not looked for here: holding a thousand schemas against their meta-schema takes about as long as
+    /// everything else at a start. `mcp doctor` and `mcp preview` name them, and so does the failure of a call.
+    fn newly_explosive(&self, items: &[SelectableItem]) -> Vec<Finding> {
+        let key = |finding: &Finding| (finding.id.clone(), finding.schema);
+        let mut found = explosive_among(items);
+        let known = std::mem::replace(&mut *lock(&self.explosive), found.iter().map(key).collect());
+        found.retain(|finding| !known.contains(&key(finding)));
+        found
     }
 
     /// Whether somebody else has changed the pins since they were last compared. Pins that cannot be read are logged,
@@ -451,6 +485,8 @@ impl Guards {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// The table as the documentation shows it: a line a guard, `x` where a kind of request uses it.
@@ -479,5 +515,30 @@ mod tests {
         provenance       x........
         sanitize         xxxxx...x
         ");
+    }
+
+    #[test]
+    fn an_explosive_schema_is_told_of_when_it_is_new() {
+        let guards = Guards::new(GuardConfig::default(), false).unwrap();
+        let tool = |name: &str, alternatives: usize| {
+            let mut item = SelectableItem::tool(&format!("a:{name}#00000000"), "a", name, "");
+            item.args_schema = Some(Arc::new(json!({"type": "object"})));
+            item.output_schema = Some(Arc::new(json!({"anyOf": vec![json!({"type": "string"}); alternatives]})));
+            item
+        };
+        let told = |items: &[SelectableItem]| -> Vec<String> {
+            let line = |found: &Finding| format!("{} {} {}", found.id, found.schema, found.described());
+            guards.newly_explosive(items).iter().map(line).collect()
+        };
+        let line = |name: &str| {
+            format!("a:{name}#00000000 outputSchema it is explosive: checking one value may take more than 4096 steps")
+        };
+        let (light, heavy, other) = (tool("light", 10), tool("heavy", 5_000), tool("other", 5_000));
+        assert_eq!(told(&[heavy.clone(), light.clone()]), [line("heavy")]);
+        assert_eq!(told(&[heavy.clone(), light.clone(), other]), [line("other")]);
+        assert!(told(std::slice::from_ref(&light)).is_empty());
+        assert_eq!(told(&[heavy.clone(), light]), [line("heavy")]);
+        // The catalog is served all the same.
+        assert!(guards.vet(&mut vec![heavy]).is_ok());
     }
 }

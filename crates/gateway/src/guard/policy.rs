@@ -315,7 +315,7 @@ impl PolicyConfig {
     }
 
     /// Whether a caller of this profile is shown the item.
-    pub(super) fn shows(&self, profile: &Visibility, item: &SelectableItem) -> bool {
+    pub(crate) fn shows(&self, profile: &Visibility, item: &SelectableItem) -> bool {
         let in_namespace = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&item.namespace));
         let includes = (profile.include_namespaces.is_empty() || in_namespace(&profile.include_namespaces))
             && (profile.include_tags.is_empty() || self.has_tag(item, &profile.include_tags))
@@ -338,6 +338,17 @@ impl PolicyConfig {
                     && (rule.tags.is_empty() || self.has_tag(item, &rule.tags))
                     && rule.side_effect.is_none_or(|effect| self.may(item, effect))
             })
+    }
+
+    /// What becomes of calls of a tool by callers of this profile, if it shows the tool.
+    pub(crate) fn action(&self, profile: Option<&Visibility>, tool: &SelectableItem) -> Action {
+        let none = BTreeSet::new();
+        let scopes = profile.map_or(&none, |profile| &profile.scopes);
+        match self.decide(self.default.unwrap_or_default(), MetaTool::Execute, Some(tool), scopes).verdict {
+            Verdict::Allow => Action::Allow,
+            Verdict::Deny(_) => Action::Deny,
+            Verdict::Ask(_) => Action::RequireApproval,
+        }
     }
 
     /// What is decided about a call by a caller with these scopes.

@@ -33,7 +33,7 @@ impl Guard for ResultSchema {
         if found.is_empty() {
             return Ok(());
         }
-        let error = refused(Code::UpstreamError, "the result", &item.id, &found).with("violation", "output_schema");
+        let error = broken(&item.id, &found);
         match self.mode {
             OutputCheck::Enforce => Err(error),
             OutputCheck::Warn | OutputCheck::Off => {
@@ -42,6 +42,13 @@ impl Guard for ResultSchema {
             }
         }
     }
+}
+
+/// The failure of a call of which the result breaks its schema at these places.
+fn broken(id: &str, found: &[Violation]) -> GatewayError {
+    let first = found.first().map_or("", |first| first.path.as_str());
+    let error = refused(Code::UpstreamError, "the result", id, found);
+    error.with("violation", "output_schema").with("schema_path", first)
 }
 
 /// Where a result breaks the promise of the output schema. Failures and questions promise nothing, and whether a result is
@@ -71,7 +78,7 @@ fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::guard::schema::compiled;
@@ -96,6 +103,24 @@ mod tests {
             let first = found.first().map(|first| first.reason.as_str());
             assert_eq!(first, expected.err(), "{result}");
         }
+    }
+
+    #[test]
+    fn the_failure_names_the_first_place() {
+        let integers = json!({"a": {"type": "integer"}, "b": {"type": "integer"}});
+        let checker = compiled(&json!({"type": "object", "properties": integers})).unwrap();
+        let result = json!({"structuredContent": {"b": "x", "a": "y"}});
+        let error = broken("s:t#00000000", &result_violations(&checker, &Raw::of(&result)));
+        assert_eq!(error.code, Code::UpstreamError);
+        let reason = "value is not of type \"integer\"";
+        let details = json!({
+            "violations": [{"path": "/a", "reason": reason}, {"path": "/b", "reason": reason}],
+            "violation": "output_schema",
+            "schema_path": "/a",
+        });
+        assert_eq!(Value::Object(*error.details), details);
+        let missing = result_violations(&checker, &Raw::of(&json!({})));
+        assert_eq!(broken("s:t#00000000", &missing).details["schema_path"], "");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::common::error::{Code, GatewayError};
 use contextweaver_context::store::redact;
 use contextweaver_core::catalog::{
-    SchemaLimits, SchemaProblem, SchemaWeight, SelectableItem, check_schema, nesting_depth, weigh_schema,
+    MOST_WAYS, SchemaLimits, SchemaProblem, SchemaWeight, SelectableItem, check_schema, nesting_depth, weigh_schema,
 };
 
 /// What happens to a catalog with a schema that has findings.
@@ -99,17 +99,35 @@ impl SchemaConfig {
     pub fn findings(&self, items: &[SelectableItem]) -> Vec<Finding> {
         let limits = self.limits();
         let of_item = |item: &SelectableItem| {
-            let schemas = [("inputSchema", &item.args_schema), ("outputSchema", &item.output_schema)];
-            let of_schema = |(name, schema): (&'static str, &Option<std::sync::Arc<Value>>)| {
-                let problems = schema.as_deref().map(|schema| check_schema(schema, &limits)).unwrap_or_default();
+            let of_schema = |(name, schema): (&'static str, &Value)| {
                 let counts = |problem: &SchemaProblem| !matches!(problem, SchemaProblem::Recursive { .. });
                 let finding = |problem| Finding { id: item.id.clone(), schema: name, problem };
-                problems.into_iter().filter(counts).map(finding).collect::<Vec<_>>()
+                check_schema(schema, &limits).into_iter().filter(counts).map(finding).collect::<Vec<_>>()
             };
-            schemas.into_iter().flat_map(of_schema).collect::<Vec<_>>()
+            schemas_of(item).flat_map(of_schema).collect::<Vec<_>>()
         };
         items.par_iter().flat_map_iter(of_item).collect()
     }
+}
+
+/// The schemas of these items that are explosive, in the order of the items: a part of what [`SchemaConfig::findings`]
+/// finds, without holding each schema against its meta-schema.
+pub(super) fn explosive_among(items: &[SelectableItem]) -> Vec<Finding> {
+    let of_item = |item: &SelectableItem| {
+        let of_schema = |(name, schema): (&'static str, &Value)| {
+            let ways = weigh_schema(schema).ways;
+            let problem = SchemaProblem::Explosive { ways, limit: MOST_WAYS };
+            (ways > MOST_WAYS).then(|| Finding { id: item.id.clone(), schema: name, problem })
+        };
+        schemas_of(item).filter_map(of_schema).collect::<Vec<_>>()
+    };
+    items.par_iter().flat_map_iter(of_item).collect()
+}
+
+/// The schemas that an item has, by their names.
+fn schemas_of(item: &SelectableItem) -> impl Iterator<Item = (&'static str, &Value)> {
+    let schemas = [("inputSchema", &item.args_schema), ("outputSchema", &item.output_schema)];
+    schemas.into_iter().filter_map(|(name, schema)| Some((name, schema.as_deref()?)))
 }
 
 /// Bytes of a schema that a validator is made of, at most, whatever the configured limit flags.

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::import::{divided, is_harmless, is_secret_name, is_short_secret};
+use crate::common::settings::Reference;
 use contextweaver_context::store::redact;
 
 /// Characters of a value that is covered, at least.
@@ -81,6 +82,17 @@ impl Cover {
         if read.is_ok() {
             self.note(&text, REMOVED.to_owned());
             text.lines().for_each(|line| self.note(line, REMOVED.to_owned()));
+        }
+    }
+
+    /// Notes what the files hold that a text refers to by `${file:PATH}`.
+    fn note_files_of(&mut self, text: &str, folder: &Path) {
+        let mut rest = text;
+        while let Ok(Some((_, reference, after))) = Reference::first(rest) {
+            if let Reference::File(path) = reference {
+                self.note_file(&folder.join(path));
+            }
+            rest = after;
         }
     }
 
@@ -155,8 +167,12 @@ impl Cover {
     }
 
     fn field(&mut self, name: &str, value: &Value, folder: &Path, accepted: bool) -> Value {
+        if let Value::String(text) = value {
+            self.note_files_of(text, folder);
+        }
         match value {
             Value::Object(members) if NAMES_ALONE.contains(&name) => {
+                members.values().filter_map(Value::as_str).for_each(|text| self.note_files_of(text, folder));
                 let hidden = members.iter().map(|(name, value)| {
                     let hidden = self.hide(name, value);
                     (name.clone(), hidden)
@@ -164,7 +180,10 @@ impl Cover {
                 Value::Object(hidden.collect::<Map<_, _>>())
             }
             Value::Object(_) => self.configuration(value, folder, accepted),
-            Value::Array(items) if name == "args" && accepted => self.arguments(items),
+            Value::Array(items) if name == "args" && accepted => {
+                items.iter().filter_map(Value::as_str).for_each(|text| self.note_files_of(text, folder));
+                self.arguments(items)
+            }
             Value::Array(items) => items.iter().map(|item| self.field(name, item, folder, accepted)).collect(),
             Value::String(text) if !accepted => self.hide(name, &text.as_str().into()),
             Value::String(text) if is_secret_name(name) && name.ends_with("_file") => {

@@ -699,6 +699,8 @@ fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
         Problem::UnusualName { .. }
         | Problem::NearDuplicate { .. }
         | Problem::UndescribedParameters { .. }
+        | Problem::UnknownDependencies { .. }
+        | Problem::UnprovidedRequirements { .. }
         | Problem::UndeclaredRequired { .. }
         | Problem::Refused { .. } => None,
     }
@@ -1013,9 +1015,22 @@ upstreams:
         assert_eq!((noted(Era::Modern, &both), noted(Era::Auto, &ServerInfo::default())), (None, None));
     }
 
+    /// A tool with so many levels of two alternatives in its result schema that lead to the same place.
+    fn doubling(levels: usize) -> serde_json::Value {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..levels {
+            let next = serde_json::json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            definitions.insert(format!("d{level}"), serde_json::json!({"anyOf": [next, next]}));
+        }
+        definitions.insert(format!("d{levels}"), serde_json::json!({"type": "string"}));
+        serde_json::json!({"name": "heavy", "description": "Does much", "inputSchema": {"type": "object"},
+            "outputSchema": {"$defs": definitions, "$ref": "#/$defs/d0"}})
+    }
+
     #[test]
     fn what_a_server_lists_is_looked_at() {
         let raw = |text: &str| serde_json::from_str::<Box<serde_json::value::RawValue>>(text).unwrap();
+        let heavy = doubling(40).to_string();
         let tools = [
             r#"{"name":"fine","description":"Does it","inputSchema":{"type":"object"}}"#,
             r#"{"name":"a.b","description":"Does that","inputSchema":{"type":"object"}}"#,
@@ -1023,6 +1038,7 @@ upstreams:
             r##"{"name":"lost","inputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}}"##,
             r#"{"name":"fine","description":"Does it again","inputSchema":{"type":"object"}}"#,
             r#"{"description":"nameless"}"#,
+            heavy.as_str(),
         ];
         let listing = crate::protocol::listing::Listing { tools: tools.map(raw).into(), ..Default::default() };
         let capture = Capture { server: Default::default(), listing, took: Duration::ZERO };
@@ -1036,6 +1052,7 @@ upstreams:
     Error upstreams.up: bad: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
     Error upstreams.up: lost: its argument schema refers to `#/$defs/X`, which does not exist
     Warning upstreams.up: bad: its argument schema does not say "type": "object"
+    Warning upstreams.up: heavy: checking one value against its result schema may take more than 4096 steps
     Warning upstreams.up: lost: it has no description, so it is found only by its name
     Warning upstreams.up: a.b: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
     "#);

@@ -20,5 +20,7 @@ pub(crate) mod memory;
 pub(crate) mod recording;
 pub(crate) mod references;
 pub(crate) mod replay;
+pub(crate) mod rights;
 pub(crate) mod running_stats;
 mod text_parts;
+pub(crate) mod tool_rows;

@@ -8,7 +8,7 @@ use crate::server::local_client::LocalClient;
 use crate::{AuditLine, CatalogFile, GatewayConfig};
 
 /// Tools of no server and of one, with a resource and a prompt.
-const CATALOG: &str = r#"{"tools": [
+pub(super) const CATALOG: &str = r#"{"tools": [
     {"name": "convert", "description": "Convert a sum", "inputSchema": {"type": "object",
         "properties": {"sum": {"type": "number"}, "to": {"type": "string"}}, "required": ["sum"]}},
     {"name": "list", "description": "List currencies", "server": "bank"},
@@ -16,7 +16,7 @@ const CATALOG: &str = r#"{"tools": [
     "resources": [{"uri": "rates://today", "name": "rates"}, {"uri": "rates://old", "name": "old", "server": "bank"}],
     "prompts": [{"name": "explain", "description": "Explain a rate", "arguments": [{"name": "to", "required": true}]}]}"#;
 
-const ANSWERS: &str = r#"{
+pub(super) const ANSWERS: &str = r#"{
     "tools": {
         "convert": {
             "when": [{"arguments": {"to": "CHF", "sum": 1}, "result": {"content": [{"type": "text", "text": "0.93 CHF"}]}}],

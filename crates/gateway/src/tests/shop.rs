@@ -149,6 +149,12 @@ pub(crate) async fn scene(yaml: &str) -> Scene {
 
 /// A gateway in front of upstreams like the shop; the calls of the first are counted.
 pub(crate) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
+    let (config, shop) = configured(yaml, names);
+    Scene { shop, gateway: Gateway::start(config).await.unwrap() }
+}
+
+/// The configuration of such a gateway, and the first of the upstreams.
+pub(crate) fn configured(yaml: &str, names: &[&'static str]) -> (GatewayConfig, Arc<Shop>) {
     let mut config = GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap();
     let shops: Vec<Arc<Shop>> = names.iter().map(|name| Arc::new(Shop::called(name))).collect();
     for shop in &shops {
@@ -156,7 +162,7 @@ pub(crate) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
         config.upstreams.insert(shop.name.to_owned(), upstream(move |method, params| own.answer(method, params)));
     }
     config.structured = Structured::On;
-    Scene { shop: Arc::clone(&shops[0]), gateway: Gateway::start(config).await.unwrap() }
+    (config, Arc::clone(&shops[0]))
 }
 
 /// An upstream of the handshake era that answers so.

@@ -1,14 +1,25 @@
 //! Callers are tenants: nothing that one was given is of use to another, on any surface.
 
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 
-use super::shop::{Scene, run, scene_of};
+use super::shop::{Scene, configured, run, scene_of};
+use crate::guard::approval::QUESTION;
+use crate::guard::canonical::canonical;
+use crate::guard::sign::{SIGNATURE, Signature};
 use crate::protocol::message::Raw;
-use crate::{Caller, Gateway, GatewayConfig, Identity};
+use crate::transport::http::server::tests::{Got, Served, initialize, request, send};
+use crate::{Caller, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, Identity, Token, TokenHolder};
 use contextweaver_context::event::ContentHash;
+use contextweaver_context::store::{Clock, SystemClock};
 
 /// Results of any size are stored, and some are cached.
 const STORES: &str =
@@ -35,44 +46,377 @@ async fn stored(scene: &Scene, caller: &Caller) -> Vec<String> {
     vec![handle(&of_tool), handle(&of_resource)]
 }
 
-#[test]
-fn no_name_of_one_caller_opens_anything_to_another() {
-    run(async {
-        let scene = scene_of(STORES, &["shop"]).await;
-        let callers = callers(&scene);
-        let mut names = Vec::new();
-        for caller in &callers {
-            names.push(stored(&scene, caller).await);
+/// Something that a caller is given a name of, with what is done by that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surface {
+    /// A session over HTTP: a request in it, by its method; a notification; an answer; its stream; its end.
+    Request(&'static str),
+    Notification,
+    Answer,
+    Stream,
+    End,
+    /// The stream of a request, taken up behind an event.
+    Event,
+    /// The stored result of a tool or a resource: looked into, or read as a resource.
+    View(&'static str),
+    Read(&'static str),
+    /// The same with the method of the protocol, which opens it to nobody.
+    Resource,
+    /// The rest of a list.
+    Cursor,
+    /// A result that was kept, by the argument that it is an answer to.
+    Cached,
+    /// A quota, by the tool that it is for.
+    Quota,
+    /// An approval, by the state that goes with its question; the question to a client in a session.
+    Approval,
+    Question,
+    /// A request that is being served, taken back.
+    Running,
+    /// A call that waits for the operator, by its number.
+    Case,
+    /// The nonce of a signed call.
+    Nonce,
+}
+
+/// Callers, of whom the first is given names. The third has the same name as the first, and the last is shown nothing.
+const TENANTS: [(&str, Option<&str>); 4] =
+    [("ann", None), ("bob", None), ("ann", Some("narrow")), ("cid", Some("blind"))];
+
+const ALL: &[usize] = &[1, 2, 3];
+
+/// Every surface, with those to whom its names say nothing.
+const SURFACES: &[(Surface, &[usize])] = &[
+    (Surface::Request("ping"), ALL),
+    (Surface::Request("tools/call"), ALL),
+    (Surface::Request("resources/subscribe"), ALL),
+    (Surface::Notification, ALL),
+    (Surface::Answer, ALL),
+    (Surface::Stream, ALL),
+    (Surface::End, ALL),
+    (Surface::Event, ALL),
+    (Surface::View("tool_execute"), ALL),
+    (Surface::View("resource_read"), ALL),
+    (Surface::Read("tool_execute"), ALL),
+    (Surface::Read("resource_read"), ALL),
+    (Surface::Resource, ALL),
+    // Who is shown the same has the same lists.
+    (Surface::Cursor, &[3]),
+    (Surface::Cached, ALL),
+    // Quotas are for a name, whatever its profile.
+    (Surface::Quota, &[1, 3]),
+    (Surface::Approval, ALL),
+    (Surface::Question, ALL),
+    (Surface::Running, ALL),
+    (Surface::Case, ALL),
+    (Surface::Nonce, ALL),
+];
+
+/// A gateway with all surfaces, over HTTP and with a console.
+const WORLD: &str = "{visibility_profiles: {narrow: {}, blind: {exclude_namespaces: ['*']}}, \
+                     firewall: {threshold_chars: 1}, cache: {read_only: true, allow: ['*']}, \
+                     policy: {rules: [{action: require_approval, tool: delete}]}, \
+                     rate_limits: {per_tool: {report: {max_calls_per_minute: 3}}}, signing: {keys: {KEYS}}}";
+
+/// A caller in this process and over HTTP.
+struct Tenant {
+    identity: Identity,
+    caller: Caller,
+    /// The key that its calls are signed with.
+    key: String,
+    bearer: String,
+    /// Its session over HTTP, in which it can be asked.
+    session: String,
+}
+
+struct World {
+    scene: Scene,
+    served: Served,
+    tenants: Vec<Tenant>,
+    console: SocketAddr,
+    operator: String,
+    /// The response to the call that waits for an approval.
+    waiting: Mutex<Option<TcpStream>>,
+}
+
+/// A name like this one that nobody was given.
+fn altered(name: &str) -> String {
+    let at = name.rfind(|c: char| c.is_ascii_alphanumeric()).unwrap();
+    let other = if name[at..].starts_with('0') { '1' } else { '0' };
+    format!("{}{other}{}", &name[..at], &name[at + 1..])
+}
+
+/// The status and the body of a response; of a stream, which need not end, the status alone.
+async fn heard(mut stream: TcpStream) -> String {
+    let mut text = Vec::new();
+    loop {
+        let read = stream.read_buf(&mut text).await.unwrap();
+        let said = String::from_utf8_lossy(&text);
+        if let Some((head, body)) = said.split_once("\r\n\r\n") {
+            let status = head.lines().next().unwrap();
+            match head.contains("text/event-stream") {
+                true => return status.to_owned(),
+                false if read == 0 => return format!("{status} {body}"),
+                false => {}
+            }
         }
-        assert!(names.iter().flatten().all(|name| !name.is_empty()), "{names:?}");
-        for (reader, caller) in callers.iter().enumerate() {
-            for (owner, handles) in names.iter().enumerate() {
-                for handle in handles {
-                    let view = |handle: &str| json!({"handle": handle, "selector": "head:40"});
-                    let answer = scene.call(caller, "tool_view", view(handle)).await;
-                    assert_eq!(answer["isError"] == true, reader != owner, "{reader} reads {handle} of {owner}");
-                    // Who has a handle reads it like a resource; for others it is one that nobody lists.
-                    let read_as = scene.call(caller, "resource_read", json!({"resource_id": handle})).await;
-                    if reader == owner {
-                        assert!(read_as["isError"] == false, "{handle}: {read_as}");
-                        continue;
+        assert!(read > 0, "no response: {said}");
+    }
+}
+
+impl World {
+    async fn open() -> Self {
+        let names: Vec<(String, Identity)> = TENANTS
+            .map(|(name, profile)| {
+                let identity = Identity { name: name.to_owned(), profile: profile.map(str::to_owned) };
+                (format!("{name}-{}", profile.unwrap_or_default()), identity)
+            })
+            .into();
+        let keys: Vec<String> = names.iter().map(|(key, _)| format!("{key}: {}", key.repeat(32))).collect();
+        let (mut config, shop) = configured(&WORLD.replace("KEYS", &keys.join(", ")), &["shop"]);
+        let holder = |(token, identity): &(String, Identity)| TokenHolder {
+            token: Token::new(token).unwrap(),
+            identity: Arc::new(identity.clone()),
+        };
+        config.http.tokens = names.iter().map(holder).collect();
+        let served = Served::of(config).await;
+        let scene = Scene { shop, gateway: Arc::clone(&served.gateway) };
+        let at = ConsoleConfig { listen: "127.0.0.1:0".parse().unwrap(), remote: false };
+        let console = ConsoleServer::bind(Arc::clone(&served.gateway), at).await.unwrap();
+        let url = console.url().unwrap();
+        let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
+        let (address, operator) = (address.parse().unwrap(), format!("Bearer {token}"));
+        tokio::spawn(console.serve(std::future::pending()));
+        let mut world =
+            Self { scene, served, tenants: Vec::new(), console: address, operator, waiting: Mutex::default() };
+        for (key, identity) in names {
+            let bearer = format!("Bearer {key}");
+            let session = world.session(&bearer, &json!({"elicitation": {}})).await;
+            let caller = world.scene.known(identity.clone(), None);
+            // Everybody has a handle: of what is named instead the own ones may be part.
+            world.scene.call(&caller, "tool_execute", json!({"tool_id": world.scene.id("report")})).await;
+            world.tenants.push(Tenant { identity, caller, key, bearer, session });
+        }
+        world
+    }
+
+    /// A new session of the holder of a token, in which it can do so much.
+    async fn session(&self, bearer: &str, capabilities: &Value) -> String {
+        let opened = self.served.exchange("POST", &[("authorization", bearer)], &initialize(capabilities)).await;
+        opened.header("mcp-session-id").unwrap().to_owned()
+    }
+
+    /// What is answered to a request over HTTP.
+    async fn ask(&self, who: &Tenant, verb: &str, (header, value): (&str, &str), body: &Value) -> String {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut lines = vec![("authorization", who.bearer.as_str()), (header, value)];
+        if header != "mcp-session-id" {
+            lines.push(("mcp-session-id", &who.session));
+        }
+        heard(self.served.open(verb, &lines, &body).await).await
+    }
+
+    /// A call that somebody has to approve.
+    fn sensitive(&self) -> Value {
+        json!({"name": "tool_execute", "arguments": {"tool_id": self.scene.id("delete"), "args": {}}})
+    }
+
+    /// Makes such a call in a session.
+    async fn wait(&self, who: &Tenant, session: &str) -> TcpStream {
+        let lines = [("authorization", who.bearer.as_str()), ("mcp-session-id", session)];
+        self.served.open("POST", &lines, &request("tools/call", &self.sensitive())).await
+    }
+
+    /// The question about such a call, with all that came of the response.
+    async fn question(&self, who: &Tenant) -> (Value, String) {
+        let (mut stream, mut text) = (self.wait(who, &who.session).await, Vec::new());
+        loop {
+            assert!(stream.read_buf(&mut text).await.unwrap() > 0);
+            let said = String::from_utf8_lossy(&text).into_owned();
+            let messages = if said.contains("\r\n\r\n") { Got::of(&said).messages } else { Vec::new() };
+            if let Some(asked) = messages.into_iter().find(|message| message["method"] == "elicitation/create") {
+                *self.waiting.lock().await = Some(stream);
+                return (asked, said);
+            }
+        }
+    }
+
+    /// Whether that call has ended; `ends` says that it will.
+    async fn has_ended(&self, ends: bool) -> bool {
+        let mut waiting = self.waiting.lock().await;
+        let (stream, mut rest) = (waiting.as_mut().unwrap(), Vec::new());
+        let read = async { while stream.read_buf(&mut rest).await.unwrap() > 0 {} };
+        let patience = Duration::from_millis(if ends { 10_000 } else { 50 });
+        tokio::time::timeout(patience, read).await.is_ok()
+    }
+
+    /// Has the owner come by a name; with one like it that nobody was given.
+    async fn name(&self, surface: Surface, owner: &Tenant) -> (String, String) {
+        let near = |name: String| (name.clone(), altered(&name));
+        let far = |name: String| (name.clone(), format!("9{name}"));
+        match surface {
+            Surface::Request(_) | Surface::Notification | Surface::Answer | Surface::Stream | Surface::End => {
+                near(owner.session.clone())
+            }
+            Surface::Event => {
+                let (_, said) = self.question(owner).await;
+                far(said.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned())
+            }
+            Surface::View(tool) | Surface::Read(tool) => {
+                let handles = stored(&self.scene, &owner.caller).await;
+                near(handles[usize::from(tool == "resource_read")].clone())
+            }
+            Surface::Resource => near(stored(&self.scene, &owner.caller).await[0].clone()),
+            Surface::Cursor => far("1".to_owned()),
+            Surface::Cached => {
+                self.scene.execute(&owner.caller, "price", json!({"id": 1})).await;
+                far("1".to_owned())
+            }
+            Surface::Quota => {
+                while self.scene.outcome(&owner.caller, "report", "{}").await == "ok" {}
+                ("report".to_owned(), "price".to_owned())
+            }
+            Surface::Approval => {
+                let asked = self.scene.modern_of(owner.identity.clone());
+                let question = self.scene.ask(&asked, "tools/call", self.sensitive()).await.unwrap();
+                near(question["requestState"].as_str().unwrap().to_owned())
+            }
+            Surface::Question => near(self.question(owner).await.0["id"].to_string()),
+            Surface::Running => {
+                self.question(owner).await;
+                far("7".to_owned())
+            }
+            Surface::Case => {
+                let session = self.session(&owner.bearer, &json!({})).await;
+                *self.waiting.lock().await = Some(self.wait(owner, &session).await);
+                loop {
+                    if let Some(case) = self.served.gateway.desk().cases().first() {
+                        return far(case.id.to_string());
                     }
-                    assert_eq!(read(&read_as)["error"], "RESOURCE_NOT_FOUND", "{handle}");
-                    // What is refused is refused as what was never there, but for the name itself.
-                    let never = format!("{}0", &handle[..handle.len() - 1]);
-                    let refused = |answer: &Value, name: &str| {
-                        let text = answer["content"][0]["text"].as_str().unwrap().replace(name, "NAME");
-                        let mut said: Value = serde_json::from_str(&text).unwrap();
-                        // These are the caller's own.
-                        said["details"].as_object_mut().unwrap().remove("nearest");
-                        said
-                    };
-                    let unknown = scene.call(caller, "tool_view", view(&never)).await;
-                    assert_eq!(refused(&answer, handle), refused(&unknown, &never));
-                    for other in &names[owner] {
-                        assert!(!answer["content"][0]["text"].as_str().unwrap().replace(handle, "").contains(other));
-                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
+            }
+            Surface::Nonce => {
+                assert_eq!(self.show(surface, owner, "nonce-1", true).await, "ok");
+                near("nonce-1".to_owned())
+            }
+        }
+    }
+
+    /// What a caller is answered to a name. Whether the name `opens` something only says how long to wait for that.
+    async fn show(&self, surface: Surface, who: &Tenant, name: &str, opens: bool) -> String {
+        let in_session = ("mcp-session-id", name);
+        let own = ("mcp-session-id", who.session.as_str());
+        let message = |id: &str, key: &str, value: Value| {
+            let id: Value = serde_json::from_str(id).unwrap();
+            json!({"jsonrpc": "2.0", "id": id, (key): value})
+        };
+        let cancelled = |id: &str| {
+            let id: Value = serde_json::from_str(id).unwrap();
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+        };
+        let yes = json!({"action": "accept", "content": {"approve": true}});
+        let scene = &self.scene;
+        match surface {
+            Surface::Request(method) => {
+                let params = json!({"name": "tool_browse", "arguments": {"path": "/"}, "uri": "shop:terms"});
+                let body: Value = serde_json::from_str(&request(method, &params)).unwrap();
+                self.ask(who, "POST", in_session, &body).await
+            }
+            Surface::Notification => self.ask(who, "POST", in_session, &cancelled("7")).await,
+            Surface::Answer => self.ask(who, "POST", in_session, &message("1", "result", json!({}))).await,
+            Surface::Stream => self.ask(who, "GET", in_session, &Value::Null).await,
+            Surface::End => self.ask(who, "DELETE", in_session, &Value::Null).await,
+            Surface::Event => self.ask(who, "GET", ("last-event-id", name), &Value::Null).await,
+            Surface::View(_) => {
+                let view = json!({"handle": name, "selector": "head:40"});
+                scene.call(&who.caller, "tool_view", view).await.to_string()
+            }
+            Surface::Read(_) => {
+                // Who is shown no resources has no such tool.
+                let call = json!({"name": "resource_read", "arguments": {"resource_id": name}});
+                format!("{:?}", scene.ask(&who.caller, "tools/call", call).await)
+            }
+            Surface::Resource => format!("{:?}", scene.ask(&who.caller, "resources/read", json!({"uri": name})).await),
+            Surface::Cursor => {
+                let rest = json!({"path": "/shop", "top_k": 1, "cursor": name});
+                scene.call(&who.caller, "tool_browse", rest).await.to_string()
+            }
+            Surface::Cached => {
+                let (before, id) = (scene.calls(), name.parse::<u64>().unwrap());
+                scene.execute(&who.caller, "price", json!({"id": id})).await;
+                format!("{} calls reach the upstream", scene.calls() - before)
+            }
+            Surface::Quota => scene.outcome(&who.caller, name, r#"{"id": 1}"#).await,
+            Surface::Approval => {
+                let mut call = self.sensitive();
+                call["requestState"] = name.into();
+                call["inputResponses"] = json!({ (QUESTION): yes });
+                let mut said = scene.ask(&scene.modern_of(who.identity.clone()), "tools/call", call).await.unwrap();
+                // Whoever is asked anew is given a state of its own.
+                said.as_object_mut().unwrap().remove("requestState");
+                said.to_string()
+            }
+            Surface::Question => {
+                let said = self.ask(who, "POST", own, &message(name, "result", yes)).await;
+                format!("{said}, ended: {}", self.has_ended(opens).await)
+            }
+            Surface::Running => {
+                let said = self.ask(who, "POST", own, &cancelled(name)).await;
+                format!("{said}, ended: {}", self.has_ended(opens).await)
+            }
+            Surface::Case => {
+                // The operator is who answers there.
+                let bearer = if who.key == self.tenants[0].key { &self.operator } else { &who.bearer };
+                let lines = [("authorization", bearer.as_str())];
+                let path = format!("POST /api/approvals/{name}");
+                heard(send(self.console, &path, &lines, r#"{"approve": true}"#).await).await
+            }
+            Surface::Nonce => {
+                let arguments = json!({"tool_id": scene.id("price"), "args": {"id": 1}});
+                let timestamp = u64::try_from(SystemClock.now().as_millis()).unwrap();
+                let signed = json!({"kind": "call", "tool": "tool_execute", "arguments": arguments, "key": who.key,
+                    "timestamp": timestamp, "nonce": name});
+                let signing = self.served.gateway.config().guards.signing.as_ref().unwrap();
+                let mac = signing.keys[&who.key].code(&canonical(&signed));
+                let signature = Signature { key: who.key.clone(), timestamp, nonce: name.to_owned(), mac };
+                let call = json!({"name": "tool_execute", "arguments": arguments, "_meta": {(SIGNATURE): signature}});
+                let said = read(&scene.ask(&who.caller, "tools/call", call).await.unwrap());
+                said["error"].as_str().or(said["status"].as_str()).unwrap().to_owned()
+            }
+        }
+    }
+}
+
+#[test]
+fn no_surface_opens_what_is_another_callers() {
+    run(async {
+        for (surface, others) in SURFACES {
+            let world = World::open().await;
+            let owner = &world.tenants[0];
+            let (name, never) = world.name(*surface, owner).await;
+            // But for the name itself. A short one is a part of much else, and of no answer.
+            let without = |said: String, name: &str| if name.len() > 8 { said.replace(name, "NAME") } else { said };
+            for other in others.iter().map(|number| &world.tenants[*number]) {
+                let shown = without(world.show(*surface, other, &name, false).await, &name);
+                let unknown = without(world.show(*surface, other, &never, false).await, &never);
+                assert_eq!(shown, unknown, "{surface:?} of ann, to {}", other.key);
+                assert!(!shown.contains("4200"), "{surface:?}: {shown}");
+            }
+            let unknown = without(world.show(*surface, owner, &never, false).await, &never);
+            let shown = without(world.show(*surface, owner, &name, true).await, &name);
+            assert_eq!(shown != unknown, *surface != Surface::Resource, "{surface:?}: {shown}");
+        }
+        // What is for the operator alone is as empty for a caller with a profile as for nobody.
+        let world = World::open().await;
+        for (page, nobody) in [("GET /healthz", true), ("GET /metrics", false)] {
+            let told =
+                async |bearer: &str| heard(world.served.open(page, &[("authorization", bearer)], "").await).await;
+            assert!(told(&world.tenants[0].bearer).await.contains("shop"), "{page}");
+            for tenant in &world.tenants[2..] {
+                let told_to = told(&tenant.bearer).await;
+                assert!(["shop", "ann", "bob"].iter().all(|name| !told_to.contains(name)), "{page}: {told_to}");
+                assert_eq!(told_to == told("Bearer nobody").await, nobody, "{page}: {told_to}");
             }
         }
     });
@@ -112,50 +456,6 @@ fn what_is_stored_on_disk_keeps_its_handle_and_its_owner() {
         // Two stores in memory have two keys.
         let (one, two) = (scene_of(STORES, &["shop"]).await, scene_of(STORES, &["shop"]).await);
         assert_ne!(stored(&one, &callers(&one)[0]).await[0], stored(&two, &callers(&two)[0]).await[0]);
-    });
-}
-
-#[test]
-fn results_of_one_caller_are_not_answers_to_another() {
-    run(async {
-        let scene = scene_of(STORES, &["shop"]).await;
-        let callers = callers(&scene);
-        for expected in [3, 3] {
-            for caller in &callers {
-                scene.execute(caller, "price", json!({"id": 1})).await;
-            }
-            assert_eq!(scene.calls(), expected, "each is answered from what it was given itself");
-        }
-    });
-}
-
-#[test]
-fn an_approval_is_for_the_caller_and_profile_that_were_asked() {
-    run(async {
-        let yaml = "{visibility_profiles: {narrow: {}}, policy: {rules: [{action: require_approval, tool: price}]}}";
-        let scene = scene_of(yaml, &["shop"]).await;
-        let asked = |name: &str, profile: Option<&str>| {
-            scene.modern_of(Identity { name: name.to_owned(), profile: profile.map(str::to_owned) })
-        };
-        let arguments = json!({"tool_id": scene.id("price"), "args": {"id": 1}});
-        let call = |more: Value| {
-            let mut params = json!({"name": "tool_execute", "arguments": arguments});
-            params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
-            params
-        };
-        let question = scene.ask(&asked("ann", None), "tools/call", call(json!({}))).await.unwrap();
-        let yes = json!({"action": "accept", "content": {"approve": true}});
-        let brought = call(json!({
-            "requestState": question["requestState"],
-            "inputResponses": {(crate::guard::approval::QUESTION): yes},
-        }));
-        for (name, profile) in [("bob", None), ("ann", Some("narrow"))] {
-            let answer = scene.ask(&asked(name, profile), "tools/call", brought.clone()).await.unwrap();
-            assert!(answer["resultType"] == "input_required" || answer["isError"] == true, "{name}: {answer}");
-        }
-        assert_eq!(scene.calls(), 0);
-        scene.ask(&asked("ann", None), "tools/call", brought).await.unwrap();
-        assert_eq!(scene.calls(), 1);
     });
 }
 

@@ -122,7 +122,7 @@ struct ExchangeSection {
 /// A file of more bytes holds no secret.
 const LONGEST_SECRET: u64 = 64 << 10;
 
-/// Replaces `${env:NAME}` in the text of the field of that name.
+/// Replaces the references in the text of the field of that name.
 type Expand<'e> = &'e dyn Fn(&str, &str) -> Result<String, FieldError>;
 
 impl CredentialsSection {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -91,17 +91,26 @@ pub(super) async fn exchange(rule: &Exchange, client: &Client, shown: &Presented
     let status = response.status();
     let text = body_within(response, LARGEST).await.map_err(unreachable)?;
     let text = text.ok_or_else(|| malformed("the answer of the token endpoint is too large"))?;
+    let (token, used) = given(status, &text)?;
+    Ok(Exchanged { token, until: (begun + used).min(shown.until) })
+}
+
+/// The token in an answer of this status, and for how long it is used.
+///
+/// # Errors
+/// There is none that can be used.
+fn given(status: StatusCode, text: &[u8]) -> Result<(Secret, Duration), Fault> {
     if status.is_server_error() || status.as_u16() == 429 {
         let status = status.as_u16();
         return Err(Fault::Unavailable(format!("the token endpoint answers with status {status}; try again later")));
     }
     if !status.is_success() {
-        let refusal = serde_json::from_slice::<Refusal>(&text).map(|refusal| refusal.error).unwrap_or_default();
+        let refusal = serde_json::from_slice::<Refusal>(text).map(|refusal| refusal.error).unwrap_or_default();
         return Err(refused(&refusal, status.as_u16()));
     }
     // Why it cannot be read is not said: the text has a token.
     let answer: Answer =
-        serde_json::from_slice(&text).map_err(|_| malformed("the answer of the token endpoint has no token"))?;
+        serde_json::from_slice(text).map_err(|_| malformed("the answer of the token endpoint has no token"))?;
     let is_usable = !answer.access_token.is_empty()
         && answer.access_token.len() <= LONGEST
         && answer.access_token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -110,8 +119,7 @@ pub(super) async fn exchange(rule: &Exchange, client: &Client, shown: &Presented
     }
     let good = answer.expires_in.map_or(UNSAID, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let used = good.min(LONGEST_USE);
-    let used = used.saturating_sub(MARGIN.min(used / 4));
-    Ok(Exchanged { token: Secret::new(answer.access_token), until: (begun + used).min(shown.until) })
+    Ok((Secret::new(answer.access_token), used.saturating_sub(MARGIN.min(used / 4))))
 }
 
 fn refused(code: &str, status: u16) -> Fault {
@@ -145,4 +153,32 @@ fn form(fields: &[(&str, &str)]) -> String {
 /// A text as a part of a form.
 fn encoded(text: &str) -> String {
     form(&[("", text)]).trim_start_matches('=').to_owned()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Answers of a token endpoint, each behind a line with its status; and what reads them.
+    pub(crate) fn token_answers() -> (Vec<String>, impl Fn(&[u8])) {
+        let answers = [
+            "200\n{\"access_token\":\"eyJhbGciOiJub25lIn0.e30.\",\"token_type\":\"Bearer\",\"expires_in\":3600,\
+             \"issued_token_type\":\"urn:ietf:params:oauth:token-type:access_token\",\"scope\":\"a b\"}",
+            "200\n{\"access_token\":\"t\",\"token_type\":\"bearer\"}",
+            "400\n{\"error\":\"invalid_target\",\"error_description\":\"no such audience\"}",
+            "503\nlater",
+        ];
+        let read = |input: &[u8]| {
+            let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+            let status = StatusCode::from_bytes(&input[..end]).unwrap_or(StatusCode::OK);
+            match given(status, input.get(end + 1..).unwrap_or_default()) {
+                Ok((token, used)) => {
+                    assert!(used <= LONGEST_USE && token.text().len() <= LONGEST);
+                    assert!(HeaderValue::from_str(token.text()).is_ok(), "a token can be sent");
+                }
+                Err(fault) => assert!(fault.to_string().len() < 400, "a fault has nothing of the answer but its code"),
+            }
+        };
+        (answers.map(str::to_owned).to_vec(), read)
+    }
 }

@@ -28,3 +28,6 @@ pub(crate) mod vetting;
 pub use self::fault::Fault;
 pub use self::in_process::{Answer, InProcess, Stop};
 pub use self::toolset::{DuplicateTool, Tool, Toolset};
+
+#[cfg(test)]
+pub(crate) use exchange::tests::token_answers;

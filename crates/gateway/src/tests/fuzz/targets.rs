@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json, to_string};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -17,26 +18,32 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 use super::LONGEST;
+use crate::catalog::kept_lists;
 use crate::common::sync::lock;
 use crate::guard::pins::FilePins;
 use crate::guard::schema::compiled;
 use crate::guard::state::Pinned;
 use crate::operations::client_edit::{Edit, Form, edited};
+use crate::operations::recording::{Direction, Recorded};
 use crate::protocol::message::{Message, Raw};
 use crate::protocol::strict;
+use crate::tests::answers::{ANSWERS, CATALOG};
 use crate::tests::shop::{Shop, upstream};
-use crate::transport::http::signed_tokens;
+use crate::transport::http::{issuer_metadata, key_sets, signed_tokens};
 use crate::upstream::sse::EventReader;
+use crate::upstream::token_answers;
 use crate::{
-    AuditCheck, AuditEvent, AuditLine, CallRows, Client, ClientFile, EventStats, Gateway, GatewayConfig, HttpServer,
-    Place, Replay, RunningStats, SessionRows, Window, convert, serve,
+    AuditCheck, AuditEvent, AuditLine, CallRows, CatalogFile, Client, ClientFile, EventStats, Gateway, GatewayConfig,
+    HttpServer, Place, Replay, RunningStats, SessionRows, Window, convert, serve,
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts, Session};
 use contextweaver_context::view::{Bounds, Cursor as ViewCursor, view};
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
-use contextweaver_core::catalog::{Catalog, SchemaLimits, check_schema};
+use contextweaver_core::catalog::{
+    CallNames, Catalog, LoadOptions, SchemaLimits, Strictness, ToolFormat, check_schema, load as load_catalog,
+};
 use contextweaver_core::text::Estimator;
 use contextweaver_core::text::sha256_hex;
 use contextweaver_routing::{FeedbackLog, Request, Router, RoutingConfig, load as load_router, save as save_router};
@@ -52,8 +59,8 @@ pub(super) struct Target<'t> {
 }
 
 impl<'t> Target<'t> {
-    fn new(name: &'static str, seeds: &[&str], read: impl Fn(&[u8]) + 't) -> Self {
-        Self { name, seeds: seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect(), read: Box::new(read) }
+    fn new(name: &'static str, seeds: &[impl AsRef<str>], read: impl Fn(&[u8]) + 't) -> Self {
+        Self { name, seeds: seeds.iter().map(|seed| seed.as_ref().as_bytes().to_vec()).collect(), read: Box::new(read) }
     }
 }
 
@@ -81,6 +88,106 @@ const CLIENT_TOML: &str =
 const CLIENT_YAML: &str =
     "# mine\nmcpServers:\n  a:\n    command: npx\n    args: [-y, x]\n  b: {url: 'https://b.example/mcp'}\nother: 1\n";
 
+/// Catalogs in the forms that JSON has.
+const CATALOGS: [(ToolFormat, &str); 20] = [
+    (ToolFormat::Mcp, r#"[{"name":"a","description":"b","inputSchema":{"type":"object"}}]"#),
+    (ToolFormat::Mcp, r#"{"tools":[{"name":"a"}],"server":"x"}"#),
+    (ToolFormat::Mcp, CATALOG),
+    (
+        ToolFormat::Native,
+        r#"{"schema":1,"items":[{"id":"a:now@1.0","kind":"tool","name":"now","description":"The time","namespace":"a",
+        "tags":["x"],"args_schema":{"type":"object"},"metadata":{"k":1}}]}"#,
+    ),
+    (
+        ToolFormat::OpenAi,
+        r#"{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"weather","description":"Says it",
+        "parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":true}}]}"#,
+    ),
+    (
+        ToolFormat::OpenAiResponses,
+        r#"[{"type":"function","name":"weather","parameters":{"type":"object"},"strict":false},
+        {"type":"custom","name":"code","format":{"type":"text"}},
+        {"type":"namespace","name":"crm","description":"Customers","tools":[{"type":"function","name":"find"}]},
+        {"type":"mcp_list_tools","server_label":"s","tools":[{"name":"x","input_schema":{},"annotations":{"read_only":true}}]}]"#,
+    ),
+    (ToolFormat::Functions, r#"{"functions":[{"name":"weather","parameters":{"type":"object","properties":{}}}]}"#),
+    (
+        ToolFormat::Anthropic,
+        r#"{"model":"m","max_tokens":1,"messages":[],"tools":[{"name":"weather","description":"Says it",
+        "input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}]}"#,
+    ),
+    (
+        ToolFormat::Gemini,
+        r#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"weather","parameters":{"type":"OBJECT","properties":
+        {"city":{"type":"STRING","nullable":true,"enum":["a"]},"all":{"anyOf":[{"type":"ARRAY","items":{"type":"NUMBER"}}]}}}}],
+        "googleSearch":{}}]}"#,
+    ),
+    (
+        ToolFormat::Bedrock,
+        r#"{"toolConfig":{"tools":[{"toolSpec":{"name":"weather","description":"Says it","inputSchema":{"json":
+        {"type":"object"}}}}]}}"#,
+    ),
+    (
+        ToolFormat::OpenApi,
+        r##"{"openapi":"3.0.3","info":{"title":"Pet Store","version":"1"},"servers":[{"url":"https://pets.example/v1"}],
+        "paths":{"/pets/{id}":{"parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"integer"}}],
+        "get":{"operationId":"getPet","tags":["pets"],"parameters":[{"$ref":"#/components/parameters/Verbose"}]},
+        "put":{"requestBody":{"content":{"application/json":{"schema":{"allOf":[{"$ref":"#/components/schemas/Tree"},
+        {"type":"object","properties":{"id":{"type":"string"}}}]}}}}}},"/trees":{"$ref":"#/components/pathItems/Trees"}},
+        "components":{"parameters":{"Verbose":{"name":"verbose","in":"query","schema":{"type":"boolean"}}},
+        "pathItems":{"Trees":{"post":{"requestBody":{"content":{"multipart/form-data":{"schema":
+        {"type":"array","items":{"$ref":"#/components/schemas/Tree"}}}}}}}},"schemas":{"Tree":{"type":"object","properties":
+        {"age":{"type":"integer","minimum":0,"exclusiveMinimum":true},"next":{"$ref":"#/components/schemas/Tree"}}}}}}"##,
+    ),
+    (
+        ToolFormat::A2a,
+        r#"{"protocolVersion":"0.3.0","name":"Data Agent","description":"Knows tables","url":"https://a.example/a2a",
+        "capabilities":{},"skills":[{"id":"sql","name":"SQL Query","description":"Runs it","tags":["db"],"examples":["a"]}],
+        "supportedInterfaces":[{"url":"https://r.example/v1","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}"#,
+    ),
+    (ToolFormat::FastMcp, include_str!("../../../../core/src/catalog/formats/samples/fastmcp.json")),
+    (ToolFormat::Mcp, include_str!("../../../../core/src/catalog/formats/samples/fastmcp-as-mcp.json")),
+    (
+        ToolFormat::LangChain,
+        r#"[{"name":"weather","args":{"city":{"type":"string"},"days":{"type":"integer","default":1}}},
+        {"name":"js","args_schema":{"type":"object"}}]"#,
+    ),
+    (
+        ToolFormat::LlamaIndex,
+        r#"[{"metadata":{"name":"weather","description":"Says it","fn_schema":{"type":"object"},"return_direct":false}},
+        {"name":"now","description":"The time","fn_schema_str":"{\"type\":\"object\"}"}]"#,
+    ),
+    (
+        ToolFormat::VercelAi,
+        r#"{"tools":{"weather":{"description":"Says it","inputSchema":{"jsonSchema":{"type":"object"}}},"now":{"description":"The time"}}}"#,
+    ),
+    (
+        ToolFormat::Peer,
+        r#"[{"id":"billing.find","kind":"tool","name":"find","description":"Finds it","tags":["read-only"],
+        "namespace":"billing","args_schema":{"type":"object"},"output_schema":null,"examples":["all of May"],
+        "constraints":{},"side_effects":false,"cost_hint":0.5,"depends_on":["billing.login"]}]"#,
+    ),
+    (
+        ToolFormat::WeaverSpec,
+        r#"{"id":"d1","selected_item_id":null,"choice_cards":[{"id":"c1","context_hint":"One of these","items":
+        [{"id":"pages","label":"Find pages","description":"Finds them","metadata":{"cost":1}}]}]}"#,
+    ),
+    (
+        ToolFormat::WeaverSpec,
+        r#"[{"id":"org.app.find","name":"Find","version":"1.0.0","input_schema_ref":"https://x.example/s"}]"#,
+    ),
+];
+
+/// Catalogs in the forms that JSON does not have.
+const CATALOG_FILES: [&str; 3] = [
+    "openapi: 3.1\ninfo: {title: Clock, version: 1.0}\npaths:\n  /now:\n    get:\n      operationId: now\n      responses:\n        \
+     200: {description: The time}\n",
+    "server: &s desk\ntools:\n  - name: find\n    description: >\n      Find free\n      rooms\n    inputSchema: &o {type: object}\n  - \
+     {name: book, inputSchema: *o, tags: [*s]}\n",
+    "---\nname: pdf-forms\ndescription: >\n  Fill in the forms\n  of a PDF.\nlicense: MIT\nallowed-tools: Read Bash\nmetadata:\n  \
+     version: \"1.0\"\n---\n\n# Steps\n\n1. Read it.\n---\n2. Go on.\n",
+];
+
 /// A conversation that every format can hold.
 const TALK: &str = concat!(
     r#"{"type":"user_turn","id":"u","text":"What is the price of a thing?"}"#,
@@ -106,6 +213,15 @@ const RESULTS: [&str; 6] = [
 const SESSION: &str = r#"{"format": "contextweaver session", "schema": 1, "source": "x", "events": [{"id": "a", "kind": "user_turn", "text": "hello"}, {"id": "b", "parent_id": "a", "kind": "agent_msg", "text": "there"}], "artifacts": [], "contents": [], "facts": [{"key": "k", "value": "v"}], "episodes": []}"#;
 
 const RECORDING: &str = "{\"seq\":1,\"direction\":\"client\",\"at_ms\":0,\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{}}}\n{\"seq\":2,\"direction\":\"server\",\"at_ms\":3,\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}}\n";
+
+/// Sessions as `mcp record` has written them: of a client with the gateway, in both eras of the protocol, and of a client
+/// with a server that asks it questions, reports progress and changes its lists. The client is the Python SDK, the tools are
+/// those of `mcp-server-git`, the other server is `@modelcontextprotocol/server-everything`.
+const RECORDED: [&str; 3] = [
+    include_str!("testdata/session.ndjson"),
+    include_str!("testdata/stateless.ndjson"),
+    include_str!("testdata/everything.ndjson"),
+];
 
 const EVENTS: &str = "{\"attributes\":{},\"duration_ms\":12.3,\"event\":\"execute.completed\",\"namespace\":\"git\",\"session_id\":\"s\",\"success\":true,\"timestamp\":\"2026-11-22T12:00:00.000042+00:00\",\"tool_id\":\"git:git_log#1a2b3c4d\",\"version\":1}\n";
 
@@ -136,6 +252,29 @@ const CONVERSATION: &str = concat!(
     "\0",
     r#"{"content":[{"type":"text","text":"[{\"id\": 1, \"name\": \"one\"}, {\"id\": 2}]"},{"type":"resource_link","uri":"a://b","name":"b"}],"structuredContent":{"n":[1,2,3]},"isError":false}"#,
 );
+
+/// The messages of a recording that one side has sent, byte by byte.
+fn said(recording: &str, by: Direction) -> Vec<String> {
+    let lines = recording.lines().map(|line| serde_json::from_str::<Recorded<Box<RawValue>>>(line).unwrap());
+    lines.filter(|line| line.direction == by).map(|line| line.message.get().to_owned()).collect()
+}
+
+/// What clients said to the gateway in recorded sessions, with this tool in place of theirs, and results of a recorded server
+/// behind a NUL.
+fn recorded_conversations(id: &str) -> Vec<String> {
+    let [session, stateless, server] = RECORDED;
+    let result = |message: &String| {
+        let answer: Value = serde_json::from_str(message).unwrap();
+        answer["result"].get("content").map(|_| answer["result"].to_string())
+    };
+    let results: Vec<String> = said(server, Direction::Server).iter().filter_map(result).collect();
+    let conversation = |recording: &str, part: &str| {
+        let lines = said(recording, Direction::Client).join("\n").replace("git:git_log", id);
+        let result = results.iter().find(|result| result.contains(part)).unwrap();
+        format!("{lines}\n\0{result}")
+    };
+    vec![conversation(session, "structuredContent"), conversation(stateless, "resource_link")]
+}
 
 /// The catalog of an index file, and the file.
 pub(super) fn indexed() -> (Arc<Catalog>, Vec<u8>) {
@@ -358,6 +497,30 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             drop(replay.take(Message::parse(asked).unwrap()));
         }
     };
+    let catalog = |input: &[u8]| {
+        let Ok(catalog) = Catalog::from_json(text(input)) else { return };
+        for format in ToolFormat::WRITTEN {
+            drop(format.write(catalog.items(), &CallNames::new(catalog.items(), format)));
+        }
+        let again = Catalog::from_json(&catalog.to_native_json());
+        assert!(again.is_ok_and(|again| again.len() == catalog.len()), "what is written is read again");
+    };
+    let folder = TempDir::new().unwrap();
+    let catalog_file = move |input: &[u8]| {
+        for name in ["catalog.yaml", "SKILL.md"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, input).unwrap();
+            drop(load_catalog(&[path], LoadOptions { strictness: Strictness::Lenient }));
+        }
+    };
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("catalog.json"), CATALOG).unwrap();
+    let answered = move |input: &[u8]| {
+        let [path, answers] = ["catalog.json", "answers.json"].map(|name| folder.path().join(name));
+        std::fs::write(&answers, input).unwrap();
+        CatalogFile { path, answers: Some(answers) }.check().is_ok()
+    };
+    assert!(answered(ANSWERS.as_bytes()));
     let files = |input: &[u8]| {
         let input = text(input);
         let gateway = json!({"command": "contextweaver", "args": ["mcp", "serve"]});
@@ -408,7 +571,9 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         Format::ALL.iter().filter_map(|format| format.write(&conversation).ok()).collect()
     };
     let results: Vec<String> = CONTENTS.iter().chain(&RESULTS).map(|result| result.repeat(12)).collect();
-    let (tokens, token) = signed_tokens();
+    let ((tokens, token), (sets, key_set)) = (signed_tokens(), key_sets());
+    let ((metadata, issuer), (token_answers, token_answer)) = (issuer_metadata(), token_answers());
+    let (lists, kept_list) = kept_lists();
     let requests = [("POST", CONVERSATION.lines().next().unwrap_or_default()), ("GET", ""), ("DELETE", "")].map(|(verb, body)| {
         format!(
             "{verb} /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\naccept: application/json, text/event-stream\r\n\
@@ -423,11 +588,15 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
     );
     let older = "GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n";
     let requests: Vec<&str> = requests.iter().map(String::as_str).chain([chunked.as_str(), older]).collect();
-    let conversation = CONVERSATION.replace("{id}", &conversing.id);
+    let conversations =
+        [vec![CONVERSATION.replace("{id}", &conversing.id)], recorded_conversations(&conversing.id)].concat();
+    let sides = [Direction::Client, Direction::Server];
+    let recorded = RECORDED.iter().flat_map(|recording| sides.map(|side| said(recording, side)).concat());
+    let messages: Vec<String> = conversations[0].lines().map(str::to_owned).chain(recorded).collect();
     let gateway_schema = include_str!("../../../../../schemas/routing.json");
     let kept = kept_session();
     vec![
-        Target::new("message", &conversation.lines().collect::<Vec<_>>(), message),
+        Target::new("message", &messages, message),
         Target::new(
             "event stream",
             &["event: message\nid: 1\nretry: 5\ndata: {\"a\":1}\ndata: {}\n\n: x\r\n\r\ndata:\n\n"],
@@ -465,16 +634,12 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             ],
             schema,
         ),
-        Target::new(
-            "catalog",
-            &[
-                r#"[{"name":"a","description":"b","inputSchema":{"type":"object"}}]"#,
-                r#"{"tools":[{"name":"a"}],"server":"x"}"#,
-            ],
-            |input| {
-                let _ = Catalog::from_json(text(input));
-            },
-        ),
+        Target::new("catalog", &CATALOGS.map(|(_, written)| written), catalog),
+        Target::new("file of a catalog", &CATALOG_FILES, catalog_file),
+        Target::new("answers", &[ANSWERS], move |input| {
+            let _ = answered(input);
+        }),
+        Target::new("kept lists", &[lists], kept_list),
         Target::new("file of a client", &[CLIENT_FILE, CLIENT_TOML, CLIENT_YAML], files),
         Target::new("pins", &[PINS], pins),
         Target::new("feedback", &[FEEDBACK], |input| drop(FeedbackLog::parse(input))),
@@ -482,9 +647,12 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             drop(AuditCheck::read(input, None));
             drop(AuditCheck::read(chained(input).as_slice(), None));
         }),
-        Target::new("signed token", &tokens.iter().map(String::as_str).collect::<Vec<_>>(), token),
-        Target::new("transcript", &talks.iter().map(String::as_str).collect::<Vec<_>>(), talk),
-        Target::new("result", &results.iter().map(String::as_str).collect::<Vec<_>>(), result),
+        Target::new("signed token", &tokens, token),
+        Target::new("keys of an issuer", &sets, key_set),
+        Target::new("metadata of an issuer", &metadata, issuer),
+        Target::new("answer of a token endpoint", &token_answers, token_answer),
+        Target::new("transcript", &talks, talk),
+        Target::new("result", &results, result),
         Target::new("events", &[EVENTS], |input| {
             drop(EventStats::read(input, &Window::all()));
             drop(CallRows::read(input, 2, &Window::all()));
@@ -493,8 +661,19 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         }),
         Target::new("session file", &[SESSION, &kept], session),
         Target { name: "index file", seeds: vec![indexed.1.clone()], read: Box::new(index) },
-        Target::new("recording", &[RECORDING], recording),
+        Target::new("recording", &[&[RECORDING], &RECORDED[..]].concat(), recording),
         Target::new("request over HTTP", &requests, |input| conversing.ask(input)),
-        Target::new("conversation", &[&conversation], |input| conversing.converse(input)),
+        Target::new("conversation", &conversations, |input| conversing.converse(input)),
     ]
+}
+
+#[test]
+fn the_catalogs_have_the_forms_that_they_stand_for() {
+    let folder = TempDir::new().unwrap();
+    for (format, written) in CATALOGS {
+        let path = folder.path().join("catalog.json");
+        std::fs::write(&path, written).unwrap();
+        let loaded = load_catalog(&[path], LoadOptions::default()).unwrap();
+        assert!(loaded.sources.iter().any(|source| source.format == format), "{format}: {:?}", loaded.sources);
+    }
 }

@@ -485,6 +485,23 @@ async fn another_configuration_takes_its_place_during_calls_and_none_fails() {
     tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it is ended when nobody needs it");
 }
 
+/// Has the configuration read again, with this section about HTTP.
+async fn reload(served: &Served, http: &str) {
+    let config = configured(&["u"], http);
+    let prepared = served.control.prepare(config.http.clone()).unwrap();
+    served.live.replace(config).await.unwrap();
+    served.control.put(prepared);
+    // What is said to all wakes the streams.
+    served.live.now().tell_of_changes();
+}
+
+/// Whether a stream ends within a second.
+async fn has_ended(stream: &mut TcpStream) -> bool {
+    let mut text = Vec::new();
+    let read = async { while !text.ends_with(b"0\r\n\r\n") && stream.read_buf(&mut text).await.unwrap() > 0 {} };
+    tokio::time::timeout(Duration::from_secs(1), read).await.is_ok()
+}
+
 #[tokio::test]
 async fn who_is_let_in_changes_at_once_and_open_streams_of_others_end() {
     let one = "{name: one, token: first}";
@@ -498,27 +515,44 @@ async fn who_is_let_in_changes_at_once_and_open_streams_of_others_end() {
     };
     let (mut first, mut second) = (listening("first").await, listening("second").await);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let replace = async |http: &str| {
-        let config = configured(&["u"], http);
-        let prepared = served.control.prepare(config.http.clone()).unwrap();
-        served.live.replace(config).await.unwrap();
-        served.control.put(prepared);
-        // What is said to all wakes the streams.
-        served.live.now().tell_of_changes();
-    };
-    replace(&format!("{{tokens: [{one}, {{name: three, token: third}}]}}")).await;
-    let ended = async |stream: &mut TcpStream| {
-        let mut text = Vec::new();
-        let read = async { while !text.ends_with(b"0\r\n\r\n") && stream.read_buf(&mut text).await.unwrap() > 0 {} };
-        tokio::time::timeout(Duration::from_secs(1), read).await.is_ok()
-    };
-    assert_eq!((ended(&mut first).await, ended(&mut second).await), (false, true));
+    reload(&served, &format!("{{tokens: [{one}, {{name: three, token: third}}]}}")).await;
+    assert_eq!((has_ended(&mut first).await, has_ended(&mut second).await), (false, true));
     for (token, status) in [("first", 200), ("second", 401), ("third", 200)] {
         assert_eq!(shown(&served, token).await.status, status, "{token}");
     }
     // Nobody opens the gateway to everybody by mistake.
     let open = HttpConfig { listen: "0.0.0.0:1".parse().unwrap(), ..HttpConfig::default() };
     assert!(served.control.prepare(open).is_ok(), "the address stays the one of this machine");
+}
+
+#[tokio::test]
+async fn a_token_that_was_replaced_in_its_file_is_refused_once_the_configuration_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    for http in ["{token_file: FILE}", "{tokens: [{name: ann, token_file: FILE}, {name: bob, token: b}]}"] {
+        std::fs::write(&file, "first\n").unwrap();
+        let http = http.replace("FILE", &file.display().to_string());
+        let served = Served::start(&http).await;
+        let id = shown(&served, "first").await.header("mcp-session-id").unwrap().to_owned();
+        let lines = |bearer| [("authorization", bearer), ("mcp-session-id", id.as_str()), ("connection", "keep-alive")];
+        let mut stream = served.open("GET", &lines("Bearer first"), "").await;
+        // By each token: a new session, and the one that was opened with the first.
+        let statuses = async || {
+            let mut statuses = Vec::new();
+            for (token, bearer) in [("first", "Bearer first"), ("second", "Bearer second")] {
+                let in_session = served.exchange("POST", &lines(bearer)[..2], &request("ping", &json!({}))).await;
+                statuses.push((shown(&served, token).await.status, in_session.status));
+            }
+            statuses
+        };
+        assert_eq!(statuses().await, [(200, 200), (401, 401)], "{http}");
+        std::fs::write(&file, "second\n").unwrap();
+        assert_eq!(statuses().await, [(200, 200), (401, 401)], "{http}: it is not read yet");
+        reload(&served, &http).await;
+        // The session is the caller's, who has another token now.
+        assert_eq!(statuses().await, [(401, 401), (200, 200)], "{http}");
+        assert!(has_ended(&mut stream).await, "{http}: it was opened with a token that is none any more");
+    }
 }
 
 #[tokio::test]

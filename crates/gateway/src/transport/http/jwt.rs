@@ -407,6 +407,29 @@ pub(super) mod tests {
         (tokens.to_vec(), read)
     }
 
+    /// Key sets as issuers publish them; and what reads one and checks tokens that none of its keys has signed.
+    pub(crate) fn key_sets() -> (Vec<String>, impl Fn(&[u8])) {
+        let mut keys = [Signer::ec(), Signer::ed(), Signer::rsa()].map(|signer| signer.published("k")).to_vec();
+        let [x, y] = [3, 4].map(|byte| encoded([byte; 48]));
+        keys.push(json!({"kty": "EC", "crv": "P-384", "use": "sig", "alg": "ES384", "x": x, "y": y}));
+        keys.push(json!({"kty": "oct", "kid": "s", "k": "AA", "x5c": ["MIIB"], "key_ops": ["verify"]}));
+        let sets = [json!({"keys": keys[..1]}), json!({"keys": keys})].map(|set| set.to_string());
+        assert!(sets.iter().all(|set| KeySet::read(set.as_bytes()).is_ok()));
+        let (stranger, mut config) = (Signer::ec(), config());
+        config.algorithms.push(Algorithm::Es384);
+        let forged = ["ES256", "ES384", "EdDSA", "RS256", "PS256"]
+            .map(|algorithm| stranger.token(&json!({"alg": algorithm}), &body(&json!({}))));
+        let read = move |input: &[u8]| {
+            let Ok(keys) = KeySet::read(input) else { return };
+            assert!((1..=MOST_KEYS).contains(&keys.0.len()));
+            assert!(
+                forged.iter().all(|token| check(token, &keys, &config, NOW).is_err()),
+                "it was signed by a stranger"
+            );
+        };
+        (sets.to_vec(), read)
+    }
+
     #[test]
     fn a_token_is_taken_whichever_way_it_is_signed() {
         let signers =

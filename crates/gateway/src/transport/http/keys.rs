@@ -121,11 +121,6 @@ impl Keys {
 
     /// Where the keys are, by the metadata of the issuer (RFC 8414, or else OpenID Connect Discovery).
     async fn discover(&self) -> Result<String, String> {
-        #[derive(Deserialize)]
-        struct Metadata {
-            issuer: String,
-            jwks_uri: String,
-        }
         let issuer = self.issuer.trim_end_matches('/');
         let host_ends = issuer.find("://").and_then(|at| issuer[at + 3..].find('/').map(|end| at + 3 + end));
         let (origin, path) = issuer.split_at(host_ends.unwrap_or(issuer.len()));
@@ -135,16 +130,7 @@ impl Keys {
         ];
         let keys = async |place: &str| {
             let text = self.get(place).await?;
-            let metadata: Metadata =
-                serde_json::from_slice(&text).map_err(|error| format!("{place}: not usable metadata: {error}"))?;
-            if metadata.issuer != self.issuer {
-                return Err(format!("{place}: it is about an issuer other than `{}`", self.issuer));
-            }
-            // In clear only where the issuer itself may be asked so.
-            if !metadata.jwks_uri.starts_with("https://") && self.issuer.starts_with("https://") {
-                return Err(format!("{place}: `jwks_uri` does not begin with `https://`"));
-            }
-            Ok(metadata.jwks_uri)
+            place_of_keys(&text, &self.issuer).map_err(|reason| format!("{place}: {reason}"))
         };
         let mut reasons = Vec::new();
         for place in places {
@@ -165,5 +151,70 @@ impl Keys {
         }
         let text = body_within(answer, LARGEST).await.map_err(failed)?;
         text.ok_or_else(|| format!("{url}: more than {LARGEST} bytes"))
+    }
+}
+
+/// Where the keys of an issuer are, by its metadata.
+///
+/// # Errors
+/// Why the metadata is not used.
+fn place_of_keys(metadata: &[u8], issuer: &str) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        issuer: String,
+        jwks_uri: String,
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(metadata).map_err(|error| format!("not usable metadata: {error}"))?;
+    if metadata.issuer != issuer {
+        return Err(format!("it is about an issuer other than `{issuer}`"));
+    }
+    // In clear only where the issuer itself may be asked so.
+    if !metadata.jwks_uri.starts_with("https://") && issuer.starts_with("https://") {
+        return Err("`jwks_uri` does not begin with `https://`".to_owned());
+    }
+    Ok(metadata.jwks_uri)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    const ISSUER: &str = "https://id.example";
+
+    /// Metadata of an issuer by both standards; and what reads it.
+    pub(crate) fn issuer_metadata() -> (Vec<String>, impl Fn(&[u8])) {
+        let written = [
+            r#"{"issuer":"https://id.example","jwks_uri":"https://id.example/keys","scopes_supported":["read"]}"#,
+            r#"{"issuer":"https://id.example","authorization_endpoint":"https://id.example/authorize",
+                "token_endpoint":"https://id.example/token","jwks_uri":"https://keys.example/a?b=c#d",
+                "subject_types_supported":["public"],"id_token_signing_alg_values_supported":["RS256"]}"#,
+        ];
+        let read = |input: &[u8]| {
+            if let Ok(place) = place_of_keys(input, ISSUER) {
+                assert!(place.starts_with("https://"), "{place}");
+                drop(reqwest::Url::parse(&place));
+            }
+        };
+        assert!(written.iter().all(|written| place_of_keys(written.as_bytes(), ISSUER).is_ok()));
+        (written.map(str::to_owned).to_vec(), read)
+    }
+
+    #[test]
+    fn metadata_leads_to_keys_of_its_own_issuer_and_not_from_encrypted_to_clear() {
+        let (written, _) = issuer_metadata();
+        let cases = [
+            (written[0].clone(), "https://id.example/keys"),
+            (written[0].replace("id.example\",", "id.example/\","), "issuer other than"),
+            (written[0].replace("https://id.example/keys", "http://id.example/keys"), "begin with `https://`"),
+            (written[0].replace("jwks_uri", "jwks"), "missing field `jwks_uri`"),
+            ("<html>".to_owned(), "not usable metadata"),
+        ];
+        for (metadata, expected) in cases {
+            let (Ok(said) | Err(said)) = place_of_keys(metadata.as_bytes(), ISSUER);
+            assert!(said.contains(expected), "{metadata}: {said}");
+        }
+        let clear = r#"{"issuer":"http://127.0.0.1:1","jwks_uri":"http://127.0.0.1:1/keys"}"#;
+        assert!(place_of_keys(clear.as_bytes(), "http://127.0.0.1:1").is_ok());
     }
 }

@@ -19,4 +19,6 @@ mod streams;
 mod tls;
 
 #[cfg(test)]
-pub(crate) use jwt::tests::signed_tokens;
+pub(crate) use jwt::tests::{key_sets, signed_tokens};
+#[cfg(test)]
+pub(crate) use keys::tests::issuer_metadata;

@@ -628,7 +628,7 @@ fn is_stateless(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 #[path = "door_tests.rs"]
