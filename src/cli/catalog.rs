@@ -419,6 +419,8 @@ fn problem_name(problem: &Problem) -> &'static str {
         Problem::Duplicate { .. } => "duplicate",
         Problem::NearDuplicate { .. } => "near-duplicate",
         Problem::UndescribedParameters { .. } => "undescribed parameters",
+        Problem::UnknownDependencies { .. } => "unknown dependency",
+        Problem::UnprovidedRequirements { .. } => "provided by no item",
     }
 }
 
@@ -437,8 +439,7 @@ fn describe_problem(problem: &Problem) -> String {
             format!("no argument schema was found, but {at} looks like one; docs/formats.md has the keys that are read")
         }
         Problem::UndeclaredRequired { names } => {
-            let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
-            format!("members that are required are not described: {}", names.join(", "))
+            format!("members that are required are not described: {}", listed(names))
         }
         Problem::Refused { by, what } => {
             format!("{} would refuse a request: {}", by.join(", "), describe_refused(what))
@@ -462,18 +463,25 @@ fn describe_problem(problem: &Problem) -> String {
         Problem::UndescribedParameters { count, examples } => {
             let more = if *count > examples.len() { ", …" } else { "" };
             let names = counted(*count, "parameter has", "parameters have");
-            let examples: Vec<String> = examples.iter().map(|name| name.escape_debug().to_string()).collect();
-            format!("{names} no description: {}{more}", examples.join(", "))
+            format!("{names} no description: {}{more}", listed(examples))
+        }
+        Problem::UnknownDependencies { ids } => {
+            let ids = listed(ids);
+            format!("depends on items that the catalog does not have: {ids}; correct or remove the ids in `depends_on`")
+        }
+        Problem::UnprovidedRequirements { names } => {
+            format!("no item provides what it requires: {}; list it in `provides` of an item that does", listed(names))
         }
     }
 }
 
+/// Names from a catalog, in a form that a terminal shows as they are.
+fn listed(names: &[String]) -> String {
+    names.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
+}
+
 /// What a provider refuses, and what a list that is written here has in its place.
 fn describe_refused(what: &Refused) -> String {
-    let listed = |names: &[String]| {
-        let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
-        names.join(", ")
-    };
     match what {
         Refused::ArgumentNames { names } => format!("the names of arguments {}; they are renamed", listed(names)),
         Refused::Root { keywords } => {
@@ -877,6 +885,22 @@ mod tests {
         insta::assert_snapshot!(ran(&fine, "lint @/a.json --fail-on note"), @r"
         1 item: 0 errors, 0 warnings, 0 notes
         => Ok
+        ");
+        let refund = json!({"name": "refund", "namespace": "shop", "description": "Refunds an order", "depends_on": ["shop:find"], "requires": ["token", "user"]});
+        let find = json!({"id": "shop:find@1", "name": "find", "namespace": "shop", "description": "Finds orders", "provides": ["token"]});
+        let native = [("n.json", json!({"schema": 1, "items": [refund, find]}))];
+        insta::assert_snapshot!(ran(&native, "lint @/n.json --min-severity note --fail-on warning"), @r"
+        2 items: 0 errors, 1 warning, 1 note
+
+        problem                       findings
+        warning  unknown dependency          1
+        note     provided by no item         1
+
+        shop:refund#3ede86f7
+          warning  depends on items that the catalog does not have: shop:find; correct or remove the ids in
+                   `depends_on`
+          note     no item provides what it requires: user; list it in `provides` of an item that does
+        => Drift
         ");
         let nameless = [("a.json", json!([{"name": "x"}]))];
         assert!(ran(&nameless, "lint @/a.json").ends_with("=> Ok"));

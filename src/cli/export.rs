@@ -132,7 +132,7 @@ fn remark(remarks: &[String]) {
 /// The result called `id` as the answer of a server.
 fn result(conversation: &Conversation, id: &str) -> Result<String> {
     let results = || conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolResult);
-    let Event { item, output } = results().find(|event| event.item.id.as_str() == id).ok_or_else(|| {
+    let Event { item, output, .. } = results().find(|event| event.item.id.as_str() == id).ok_or_else(|| {
         let known: Vec<&str> = results().map(|event| event.item.id.as_str()).take(10).collect();
         match known.is_empty() {
             true => anyhow!("the conversation has no results"),

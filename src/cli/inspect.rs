@@ -1,4 +1,5 @@
-//! `inspect`: what a session holds, without the contents unless they are asked for; or whether its file is whole.
+//! `inspect`: what a session holds, without the contents unless they are asked for, and on request the tools of a query; or
+//! whether its file is whole.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::files::Files;
 use super::session::{PromptArgs, SessionSource, context_config, load};
+use super::source::CatalogSource;
 use super::{Outcome, counted, note, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
@@ -18,8 +20,10 @@ use contextweaver_context::store::{
     ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, Verification, redact, verify_session,
 };
 use contextweaver_context::{ContextConfig, ContextPack};
+use contextweaver_core::catalog::definition_tokens;
 use contextweaver_core::files::replace_file;
 use contextweaver_core::text::Estimator;
+use contextweaver_routing::{ChoiceCard, Request, Router};
 
 /// Inspect a session: events, artifacts, facts, prompts
 #[derive(Debug, clap::Args)]
@@ -27,6 +31,7 @@ use contextweaver_core::text::Estimator;
 Examples:
   contextweaver inspect --session chat.session --prompts
   contextweaver inspect --session chat.session --html prompt.html --phase answer --query \"what went wrong\"
+  contextweaver inspect --session chat.session --catalog tools.json --route-query \"open a ticket\"
   contextweaver inspect --session chat.session --verify
 
 With --verify, only problems are shown, each with its line. Exit codes are then: 0 the session is whole, 1 it is not.")]
@@ -48,6 +53,15 @@ pub(super) struct Args {
     /// The phase of that page: route, call, interpret or answer
     #[arg(long, value_name = "PHASE", default_value = "answer", requires = "html")]
     phase: Phase,
+    /// Catalog for `--route-query`: a file, or a folder with one file per server; may be repeated
+    #[arg(long, value_name = "PATH", requires = "route_query")]
+    catalog: Vec<PathBuf>,
+    /// Also show the cards that this query gets from the catalog, and the tokens of the definitions behind them
+    #[arg(long, value_name = "TEXT", requires = "catalog", conflicts_with = "verify")]
+    route_query: Option<String>,
+    /// Leave out what is malformed in the catalog, report it, and continue with the rest
+    #[arg(long, requires = "catalog")]
+    lenient: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Form,
@@ -69,6 +83,8 @@ struct Report<'s> {
     facts: Vec<Fact>,
     episodes: Vec<Episode>,
     phases: Vec<PhaseRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routing: Option<Routing>,
 }
 
 #[derive(Serialize)]
@@ -101,14 +117,35 @@ struct PhaseRow {
     prompt: Option<String>,
 }
 
+/// What a query gets from a catalog.
+#[derive(Serialize)]
+struct Routing {
+    query: String,
+    /// Whether the tools are only the nearest ones.
+    no_tool_fits: bool,
+    /// The tools, best first.
+    tools: Vec<ToolRow>,
+}
+
+#[derive(Serialize)]
+struct ToolRow {
+    id: String,
+    /// The line that a model chooses from.
+    card: String,
+    card_tokens: usize,
+    definition_tokens: usize,
+}
+
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.prompt.config);
+    let files = files.read("--catalog", &args.catalog);
     files.written("--html", &args.html).check()?;
     let config = context_config(args.prompt.config.as_deref())?;
     if args.verify {
         return verify(args, &config, out);
     }
     let session = args.source.load()?;
+    let routing = args.route_query.as_deref().map(|query| routing(args, query, config.estimator)).transpose()?;
     if let Some(path) = &args.html {
         let page = page(args, &session, &config)?;
         replace_file(path, page.as_bytes())?;
@@ -126,12 +163,31 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         facts: session.facts.all()?,
         episodes: session.episodes.all()?,
         phases,
+        routing,
     };
     match args.format {
         Form::Json => print_json(out, "inspect", &report)?,
         Form::Markdown => out.write_all(markdown(&report).as_bytes())?,
     }
     Ok(Outcome::Ok)
+}
+
+/// The cards that a query gets, as `route` shows them.
+fn routing(args: &Args, query: &str, estimator: Estimator) -> Result<Routing> {
+    let catalog = CatalogSource { catalog: args.catalog.clone(), lenient: args.lenient }.load()?;
+    let router = Router::new(catalog)?;
+    let route = router.route(&Request::new(query))?;
+    let row = |(number, card): (usize, &ChoiceCard)| {
+        let line = card.line(number + 1, route.choices.len());
+        ToolRow {
+            id: card.id().to_owned(),
+            card_tokens: estimator.count(&format!("{line}\n")),
+            card: line,
+            definition_tokens: router.catalog().get(card.id()).map_or(0, |item| definition_tokens(item, estimator)),
+        }
+    };
+    let tools = route.choices.iter().map(|choice| &choice.card).enumerate().map(row).collect();
+    Ok(Routing { query: route.query.clone(), no_tool_fits: route.no_tool_fits, tools })
 }
 
 /// The page of a prompt. Of what is too sensitive for prompts, and of what depends on it, nothing is shown.
@@ -294,6 +350,9 @@ fn markdown(report: &Report) -> String {
         [vec![phase.name().to_owned()], numbers.to_vec()].concat()
     });
     table(&mut text, "Prompts", &["phase", "budget", "tokens", "events shown", "left out"], &rows.collect::<Vec<_>>());
+    if let Some(routing) = &report.routing {
+        routed(&mut text, routing);
+    }
     for PhaseRow { phase, prompt, .. } in &report.phases {
         if let Some(prompt) = prompt {
             let fence = "`".repeat(longest_run_of_ticks(prompt).max(2) + 1);
@@ -301,6 +360,25 @@ fn markdown(report: &Report) -> String {
         }
     }
     text
+}
+
+/// The cards of a query, and the definitions that they stand for.
+fn routed(text: &mut String, Routing { query, no_tool_fits, tools }: &Routing) {
+    let title = format!("Tools for: {}", cell(query));
+    let rows = tools.iter().map(|row| {
+        let ToolRow { card, card_tokens, definition_tokens, .. } = row;
+        vec![cell(card), card_tokens.to_string(), definition_tokens.to_string()]
+    });
+    table(text, &title, &["card", "tokens", "tokens of its definition"], &rows.collect::<Vec<_>>());
+    let sum = |of: fn(&ToolRow) -> usize| tools.iter().map(of).sum::<usize>();
+    let (cards, definitions) = (sum(|row| row.card_tokens), sum(|row| row.definition_tokens));
+    text.push_str(&match tools.is_empty() {
+        true => format!("\n## {title}\n\nNo tool shares a word with this query.\n"),
+        false => {
+            let fit = if *no_tool_fits { "Nothing fits well; these are the nearest. " } else { "" };
+            format!("\n{fit}The cards have {cards} tokens, their definitions {definitions}.\n")
+        }
+    });
 }
 
 fn longest_run_of_ticks(text: &str) -> usize {

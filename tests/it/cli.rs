@@ -79,6 +79,7 @@ fn a_route_is_a_page() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "paths are shown as Unix writes them")]
 fn an_installation_is_checked() {
     let files = files();
     let folder = files.path("vectors").display().to_string();
@@ -169,6 +170,7 @@ fn a_selection_schema_names_the_tools() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "usage names the program without `.exe`")]
 fn the_tools_found_are_the_list_of_a_request() {
     let files = files();
     files.write(
@@ -401,6 +403,7 @@ fn json_output_is_json() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "messages of the system are compared")]
 fn bad_input_names_the_place_and_the_way_out() {
     let files = files();
     files.write("broken.json", "[{\"name\": \"a\",\n \"description\": }]");
@@ -652,6 +655,42 @@ fn every_command() -> Vec<Vec<String>> {
 }
 
 #[test]
+fn a_group_of_commands_alone_prints_its_help() {
+    let commands = every_command();
+    let is_group = |words: &&Vec<String>| commands.iter().any(|one| one.len() > words.len() && one.starts_with(words));
+    let groups: Vec<Vec<&str>> =
+        commands.iter().filter(is_group).map(|words| words.iter().map(String::as_str).collect()).collect();
+    assert!(groups.len() > 8, "{groups:?}");
+    for words in groups {
+        let [alone, help] =
+            [&words[..], &[&words[..], &["--help"]].concat()].map(|words| run_in(&checkout(), words).shown());
+        assert!(alone.starts_with("exit 0\n"), "{words:?}: {alone}");
+        assert_eq!(alone, help, "{words:?}");
+    }
+}
+
+#[test]
+fn the_encoder_and_its_vectors_are_shown() {
+    let files = files();
+    let folder = files.path("vectors").display().to_string();
+    let run = |arguments: &[&str]| {
+        let run = files.run_with(arguments, &[("CONTEXTWEAVER_VECTORS", &folder)]);
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.shown());
+        run.stdout
+    };
+    let before = run(&["models", "show"]);
+    let (encoder, rest) = before.split_once('\n').unwrap();
+    assert!(encoder.starts_with("contextweaver-minilm "), "{before}");
+    assert!(rest.starts_with("vectors of 0 tools are kept in ") && rest.ends_with("vectors\n"), "{before}");
+    run(&["route", "--catalog", "tools.json", "--model", "open an issue"]);
+    let after: serde_json::Value = serde_json::from_str(&run(&["models", "show", "--format", "json"])).unwrap();
+    assert_eq!(
+        (&after["kind"], &after["encoder"], &after["vectors"]),
+        (&"models show".into(), &encoder.into(), &4.into())
+    );
+}
+
+#[test]
 fn help_fits_a_narrow_terminal() {
     let commands = every_command();
     assert!(commands.len() > 50, "{commands:?}");
@@ -722,6 +761,7 @@ fn help_names_the_address_that_is_listened_at() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "messages of the system are compared")]
 fn a_collector_that_cannot_be_used_is_named_before_anything_is_served() {
     let files = Files::new();
     files.write("wrong.yaml", "{otlp: {endpoint: here}}");
@@ -769,6 +809,7 @@ fn the_tools_of_a_python_file_are_those_that_fastmcp_finds() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "paths are shown as Unix writes them")]
 fn no_command_writes_over_what_it_reads() {
     let files = crate::pages::thirty_queries();
     let good = |arguments: &str| {

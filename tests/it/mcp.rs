@@ -235,6 +235,30 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     ");
 }
 
+/// A client starts the gateway in a folder of its own choice: the entry names program and configuration by their whole paths.
+#[test]
+fn the_entry_for_a_client_names_program_and_configuration() {
+    use serde_json::Value;
+    use std::path::Path;
+    let files = files();
+    let show = |client| ["mcp", "import", "--show-client", client, "--config", "gateway.json"];
+    let run = crate::support::run_in(&files.path(""), &show("claude-desktop"));
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let entry: Value = serde_json::from_str(&run.stdout).unwrap();
+    let entry = &entry["mcpServers"]["contextweaver"];
+    let is_whole_path_of = |value: &Value, file: &Path| {
+        let path = Path::new(value.as_str().unwrap());
+        path.is_absolute() && path.canonicalize().unwrap() == file.canonicalize().unwrap()
+    };
+    assert!(is_whole_path_of(&entry["command"], Path::new(env!("CARGO_BIN_EXE_contextweaver"))), "{entry}");
+    let (config, words) = entry["args"].as_array().unwrap().split_last().unwrap();
+    assert_eq!(words, ["mcp", "serve", "--config"]);
+    assert!(is_whole_path_of(config, &files.path("gateway.json")), "{entry}");
+    assert!(run.stderr.starts_with("put it into claude_desktop_config.json"), "{}", run.stderr);
+    let unknown = files.run(&show("notepad"));
+    assert!(unknown.code == 2 && unknown.stderr.contains("claude-desktop, cursor, vscode"), "{}", unknown.shown());
+}
+
 /// What `--apply` shows of a client's file, where the configuration has its server already.
 #[test]
 fn no_secret_of_a_client_is_shown_when_its_file_changes() {
@@ -322,6 +346,62 @@ fn events_are_counted() {
     ");
 }
 
+#[test]
+fn calls_of_tools_stand_beside_what_their_definitions_take() {
+    use serde_json::{Value, json};
+    let files = files();
+    let event = |event: &str, success: bool, more: &str| {
+        format!(
+            "{{\"attributes\":{{{more}}},\"duration_ms\":2.5,\"event\":\"{event}\",\"namespace\":\"notes\",\"session_id\":\"a\",\"success\":{success},\"timestamp\":\"2026-11-22T12:00:00.000000+00:00\",\"tool_id\":\"notes:read#00000000\",\"version\":1}}\n"
+        )
+    };
+    let lines = [
+        event("execute.completed", true, "\"answer_tokens\":300,\"result_tokens\":45678"),
+        event("execute.failed", false, "\"code\":\"ARGS_INVALID\""),
+        event("execute.dry_run", true, ""),
+    ];
+    files.write("events.jsonl", lines.concat());
+    let tools = r#"{"server": "notes", "tools": [{"name": "read", "description": "Read a note."}, {"name": "find.all", "description": "Find notes."}, {"name": 7}]}"#;
+    files.write("notes.json", tools);
+    let stats = |by: &str, more: &[&str]| {
+        let run = ["mcp", "stats", "--events", "events.jsonl", "--by", by];
+        files.run(&[&run[..], more].concat())
+    };
+    insta::assert_snapshot!(stats("tool", &[]).shown(), @r"
+    exit 0
+    1 tool was called
+
+    tool                 calls  failed   whole  went on  definition
+    notes:read#00000000      2       1  45,678      300           –
+    ");
+    insta::assert_snapshot!(stats("call", &["--catalog", "notes.json"]).shown(), @r"
+    exit 2
+    error: --catalog goes with `--by tool`
+    ");
+
+    let inspect = files.run(&["catalog", "inspect", "notes.json", "--lenient", "--format", "json"]);
+    let inspected: Value = serde_json::from_str(&inspect.stdout).unwrap();
+    let tokens = |id: &str| {
+        let tool = inspected["tools"].as_array().unwrap().iter().find(|tool| tool["id"] == id);
+        tool.unwrap_or_else(|| panic!("{id} in {inspected}"))["tokens"].as_u64().unwrap()
+    };
+    let (read, find) = ("notes:read#5fdc4b3f", "notes:find.all#3d3da7cd");
+    let run = stats("tool", &["--catalog", "notes.json", "--format", "json"]);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&told["schema_version"], &told["kind"]), (&json!(1), &json!("mcp stats tool")));
+    // Its definition was another one when it was called.
+    let row = json!({"tool": read, "calls": 2, "failed": 1, "result_tokens": 45678, "answer_tokens": 300, "definition_tokens": tokens(read)});
+    assert_eq!(told["items"], json!([row]));
+    let never = json!({"tools": [{"id": find, "tokens": tokens(find)}], "tokens": tokens(find), "of_tokens": tokens(read) + tokens(find)});
+    assert_eq!(told["never_called"], never);
+    let text = stats("tool", &["--catalog", "notes.json"]).stdout;
+    assert!(text.contains("\n1 tool of the catalog was never called: its definition takes "), "{text}");
+    files.write("papers.json", tools.replacen("notes", "papers", 1));
+    let other = stats("tool", &["--catalog", "papers.json"]);
+    assert!(other.stderr.contains("\nnone of these tools is in the catalog; "), "{}", other.stderr);
+    assert!(other.stdout.contains("\n2 tools of the catalog were never called: "), "{}", other.stdout);
+}
+
 /// Calls a tool of a gateway on standard streams and ends it; what it said on standard error is returned.
 fn converse(files: &Files, calls: &[serde_json::Value]) -> String {
     files.converse(&["mcp", "serve", "--config", "gateway.json"], calls).1
@@ -406,7 +486,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     files.write("empty.jsonl", "");
     std::fs::create_dir(files.path("folder")).unwrap();
     let mut shown = Vec::new();
-    for by in ["session", "call"] {
+    for by in ["session", "call", "tool"] {
         for file in ["empty.jsonl", "session.ndjson", "none.jsonl", "folder"] {
             let run = files.run(&["mcp", "stats", "--events", file, "--by", by]).shown();
             shown.push(run.lines().take(4).collect::<Vec<_>>().join("\n"));
@@ -436,6 +516,19 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
 
     exit 0
     0 calls
+
+    exit 2
+    error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
+
+    exit 2
+    error: none.jsonl
+      caused by: No such file or directory (os error 2)
+
+    exit 2
+    error: folder: it is a folder; name the file that `diagnostics` of the configuration names
+
+    exit 0
+    0 tools were called
 
     exit 2
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
@@ -539,6 +632,32 @@ fn a_recording_is_served_on_streams_that_are_not_pipes() {
     let _ = child.kill();
     let answer = std::fs::read_to_string(files.path("out.ndjson")).unwrap();
     assert_eq!((ended, answer.as_str()), (true, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"));
+}
+
+#[test]
+fn a_dry_run_says_who_may_call_what() {
+    let files = Files::new();
+    files.write("shop.json", SHOP);
+    let dry = |config: &str| {
+        files.write("gateway.yaml", config);
+        files.run(&["mcp", "serve", "--config", "gateway.yaml", "--dry-run"]).stdout
+    };
+    let unlimited = dry("{catalog: shop.json}");
+    assert_eq!(unlimited, "mode gateway: 2 tools, 1 resource, 1 prompt; 0 definitions left out\n");
+    let shown = dry("
+        catalog: shop.json
+        policy: {rules: [{action: require_approval, tool: buy}], tools: {price: {required_scopes: [look]}}}
+        visibility_profiles: {clerk: {scopes: [look]}, guest: {exclude_tools: [buy]}}
+        visibility_profile: guest");
+    insta::assert_snapshot!(shown, @r"
+    mode gateway: 2 tools, 1 resource, 1 prompt; 0 definitions left out
+    profile clerk: 2 of 2 tools shown
+      called: shop:price#0c25c34f
+      called if approved: shop:buy#aa2e6dcb
+    profile guest, also of callers that have no other: 1 of 2 tools shown
+      refused: shop:price#0c25c34f
+      hidden: shop:buy#aa2e6dcb
+    ");
 }
 
 #[test]

@@ -16,7 +16,8 @@ use crate::support::{Files, checkout};
 const MARK: &str = "# Not run by the tests: ";
 
 /// The pages whose blocks are run.
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 24] = [
+    "CONTRIBUTING.md",
     "README.md",
     "docs/ci.md",
     "docs/choose.md",
@@ -32,11 +33,14 @@ const PAGES: [&str; 20] = [
     "docs/http.md",
     "docs/install.md",
     "docs/memory.md",
+    "docs/model.md",
     "docs/performance.md",
     "docs/prompts.md",
+    "docs/python.md",
     "docs/report.md",
     "docs/route.md",
     "docs/scale.md",
+    "packaging/python/README.md",
 ];
 
 /// What a block of commands asks for.
@@ -262,10 +266,12 @@ fn what_pages_say_is_what_happens() {
             .collect::<String>()
     });
     insta::assert_snapshot!(told, @r#"
-    README.md: blocks run 4, outputs compared 1
+    CONTRIBUTING.md: blocks run 0, outputs compared 0
         not run: it compiles.
+    README.md: blocks run 4, outputs compared 1
         not run: scripts/package-test does, in empty environments.
         not run: scripts/image-test does, where there is nothing but a container runtime.
+        not run: it compiles.
         not run: it starts your servers and changes the files of your clients.
         not run: scripts/http-test asks a server.
     docs/ci.md: blocks run 3, outputs compared 0
@@ -313,10 +319,14 @@ fn what_pages_say_is_what_happens() {
     docs/memory.md: blocks run 3, outputs compared 5
         not run: it needs a service.
         not run: it serves until its input ends.
+    docs/model.md: blocks run 1, outputs compared 0
+        not run: it trains an encoder.
     docs/performance.md: blocks run 0, outputs compared 0
         not run: it compiles.
-    docs/prompts.md: blocks run 4, outputs compared 8
+    docs/prompts.md: blocks run 5, outputs compared 10
         not run: it measures for minutes, in the checkout.
+    docs/python.md: blocks run 0, outputs compared 0
+        not run: scripts/package-test does, in an empty environment.
     docs/report.md: blocks run 1, outputs compared 0
         not run: tests/it/own.rs does, in a workspace.
         not run: scripts/report-test does, in a checkout.
@@ -325,7 +335,17 @@ fn what_pages_say_is_what_happens() {
         not run: it needs Slurm.
         not run: it needs Slurm.
         not run: scripts/scale/test does, with a scheduler of its own.
+    packaging/python/README.md: blocks run 1, outputs compared 0
     "#);
+}
+
+#[test]
+fn every_page_with_commands_is_run() {
+    let names = fs::read_dir(checkout().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = names.map(|name| format!("docs/{}", name.to_string_lossy())).filter(|page| page.ends_with(".md"));
+    let forgotten: Vec<String> =
+        pages.filter(|page| !PAGES.contains(&page.as_str()) && !blocks(page, None).is_empty()).collect();
+    assert!(forgotten.is_empty(), "add to PAGES: {forgotten:?}");
 }
 
 /// Every configuration on the page of the gateway is one that the gateway takes. Those that show a part get a server.

@@ -24,7 +24,7 @@ use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::memory::MemoryFile;
 use contextweaver_context::store::Session;
-use contextweaver_gateway::{Answers, AuditLine};
+use contextweaver_gateway::{Answers, AuditLine, OtlpConfig};
 
 use crate::support::{Files, TOOLS, checkout};
 
@@ -108,6 +108,41 @@ fn the_tool_lists_of_the_page_are_valid() {
     {
         assert!(!schema.is_valid(&wrong), "{wrong}");
     }
+}
+
+/// The whole documents on pages, except those of docs/gateway.md, which tests/it/pages.rs reads.
+#[test]
+fn the_configurations_of_pages_are_valid() {
+    fn engines(value: &Value) -> bool {
+        toml_text(value).is_some_and(|text| matrix(&text, None))
+    }
+    let blocks = |page: &str, language: &str| -> Vec<String> {
+        let (text, fence) = (fs::read_to_string(checkout().join(page)).unwrap(), format!("```{language}\n"));
+        text.split(&fence).skip(1).map(|part| part.split("```").next().unwrap().to_owned()).collect()
+    };
+    type Reader = (&'static str, fn(&Value) -> bool);
+    let (of_routing, of_context): (Reader, Reader) = (("routing", routing), ("context", context));
+    for (page, before, readers) in [
+        ("docs/formats.md", "", vec![of_routing, of_routing, of_context]),
+        ("docs/memory.md", "", vec![of_context]),
+        ("docs/route.md", "", vec![of_routing]),
+        // The file has the rows of our engines too.
+        ("docs/engines.md", ENGINES, vec![("engines", engines as fn(&Value) -> bool)]),
+    ] {
+        let blocks = blocks(page, "toml");
+        assert_eq!(blocks.len(), readers.len(), "{page}: say what each TOML block is");
+        for (block, (name, parses)) in blocks.iter().zip(readers) {
+            let value: Value = toml::from_str(&format!("{before}{block}")).unwrap();
+            let errors: Vec<String> = schema(name).iter_errors(&value).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty() && parses(&value), "{page}: {block}{errors:?}");
+        }
+    }
+    let otlp = blocks("docs/http.md", "yaml");
+    assert_eq!(otlp.len(), 1, "docs/http.md: say what each YAML block is");
+    let parsed = OtlpConfig::parse(&otlp[0], &|_| Some("value".to_owned()));
+    assert!(parsed.is_ok(), "{}{}", otlp[0], parsed.err().unwrap());
+    let catalog = blocks("docs/formats.md", "yaml").pop().unwrap();
+    assert!(with_file("c.yaml", &catalog, |path| load(&[path], LoadOptions::default()).is_ok()), "{catalog}");
 }
 
 #[test]
@@ -219,6 +254,7 @@ fn what_is_printed_is_said_in_full() {
     files.write("tools.json", TOOLS);
     files.write("chat.jsonl", fs::read(checkout().join("scenarios/context/outage.jsonl")).unwrap());
     files.write("beam.toml", "navigation = {beam = {width = 1, max_depth = 3}}\n");
+    files.write("low.json", r#"{"chat.session": {"answer": 8}}"#);
     let picture = json!({"type": "image", "data": "AAEC", "mimeType": "image/png", "annotations": {"priority": 1}});
     let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"});
     let rows: Vec<Value> = (0..500).map(|row| json!({"row": row, "state": "fine"})).collect();
@@ -245,6 +281,17 @@ fn what_is_printed_is_said_in_full() {
             "output",
             "budget-check",
             [&["budget-check"], &session[..], &["--max-tokens", "9", "--price", "3", "--phase", "call"]].concat(),
+        ),
+        (
+            "output",
+            "budget-check",
+            [&["budget-check"], &session[..], &["--max-tokens", "9", "--ratchet", "low.json", "--breakdown"]].concat(),
+        ),
+        ("output", "inspect", [&["inspect"], &session[..], &["--prompts"]].concat()),
+        (
+            "output",
+            "inspect",
+            [&["inspect"], &session[..], &["--catalog", "tools.json", "--route-query", "open an issue"]].concat(),
         ),
         ("output", "schema", vec!["schema"]),
         ("graph", "print-tree", vec!["print-tree", "--catalog", "tools.json"]),

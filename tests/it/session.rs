@@ -1,6 +1,6 @@
 //! Conversations of every format through the commands on sessions, and what is wrong with bad ones.
 
-use crate::support::{Files, Run};
+use crate::support::{Files, Run, TOOLS};
 
 const LINES: &str = r#"{"type": "policy", "id": "p1", "text": "Never name customers."}
 {"type": "user_turn", "id": "u1", "text": "Why did the nightly job fail?"}
@@ -296,6 +296,91 @@ fn the_account_of_a_session_can_be_read_and_checked() {
 
     {"amount":0.001017,"currency":"$","per_million_tokens":3.0}
     "#);
+}
+
+#[test]
+fn a_recorded_count_of_tokens_may_only_fall() {
+    let files = ingested(&lines());
+    let check = |more: &[&str]| {
+        let ratchet = ["budget-check", "--max-tokens", "1000", "--ratchet", "low.json"];
+        session(&files, &[&ratchet, more].concat())
+    };
+    let kept = || std::fs::read_to_string(files.path("low.json")).unwrap();
+    insta::assert_snapshot!(check(&["--breakdown"]).shown(), @r"
+    exit 0
+    answer: ok, 339 of 1000 tokens (cl100k_base), 5 events shown, 1 left out
+      tool_result  299 tokens
+      tool_call    12 tokens
+      agent_msg    10 tokens
+      user_turn    10 tokens
+      policy       8 tokens
+    wrote low.json
+    ");
+    insta::assert_snapshot!(kept(), @r#"
+    {
+      "it.session": {
+        "answer": 339
+      }
+    }
+    "#);
+    let (before, again) = (kept(), check(&[]));
+    assert_eq!((again.code, again.stderr.as_str(), kept()), (0, "", before));
+    assert_eq!(check(&["--budget", "200"]).stderr, "wrote low.json\n");
+    let lower = kept();
+    assert_eq!(lower, "{\n  \"it.session\": {\n    \"answer\": 120\n  }\n}\n");
+    // A run that fails records nothing, of the other phases neither.
+    insta::assert_snapshot!(check(&["--phase", "route", "--phase", "answer"]).shown(), @r"
+    exit 1
+    route: ok, 18 of 1000 tokens (cl100k_base), 2 events shown, 1 left out
+    answer: FAILED, 339 of 1000 tokens (cl100k_base), 5 events shown, 1 left out
+      339 tokens, more than the 120 recorded in low.json
+    ");
+    assert_eq!((check(&["--budget", "60", "--require", "tr1"]).code, kept()), (1, lower));
+    assert_eq!(check(&["--phase", "route"]).code, 0);
+    let both: serde_json::Value = serde_json::from_str(&kept()).unwrap();
+    assert_eq!(both, serde_json::json!({"it.session": {"answer": 120, "route": 18}}));
+    let json: serde_json::Value =
+        serde_json::from_str(&check(&["--phase", "route", "--breakdown", "--format", "json"]).stdout).unwrap();
+    assert_eq!(json["items"][0]["ratchet"], serde_json::json!({"recorded": 18, "written": false}));
+    let parts = serde_json::json!([{"part": "user_turn", "tokens": 10}, {"part": "policy", "tokens": 8}]);
+    assert_eq!(json["items"][0]["breakdown"], parts);
+    for bad in ["", "[]", r#"{"it.session": 7}"#, r#"{"it.session": {"answer": -1}}"#] {
+        files.write("low.json", bad);
+        let run = check(&[]);
+        let told = (run.stderr.starts_with("error: low.json: not written by --ratchet: "), kept());
+        assert_eq!((run.code, told), (2, (true, bad.to_owned())), "{}", run.shown());
+    }
+    let over = session(&files, &["budget-check", "--max-tokens", "9", "--ratchet", "it.session"]);
+    assert!(over.code == 2 && over.stderr.contains("would write over it.session of --session"), "{}", over.shown());
+}
+
+#[test]
+fn the_tools_of_a_query_are_shown_beside_a_session() {
+    let files = ingested(&lines());
+    files.write("tools.json", TOOLS);
+    let routing = ["--catalog", "tools.json", "--route-query", "open an issue"];
+    let cards = files.run(&["route", "--catalog", "tools.json", "open an issue"]).stdout;
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let run = files.run(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.shown()))
+    };
+    let report = json(&[&["inspect", "--session", "it.session"], &routing[..]].concat());
+    let found = report["routing"]["tools"].as_array().unwrap();
+    assert_eq!((&report["routing"]["query"], found.len()), (&"open an issue".into(), cards.lines().count()));
+    let catalog = json(&["catalog", "inspect", "tools.json"]);
+    for (tool, line) in found.iter().zip(cards.lines()) {
+        let in_catalog = catalog["tools"].as_array().unwrap().iter().find(|one| one["id"] == tool["id"]).unwrap();
+        assert_eq!((&tool["card"], &tool["definition_tokens"]), (&line.into(), &in_catalog["tokens"]));
+    }
+    let shown = session(&files, &[&["inspect"], &routing[..]].concat()).stdout;
+    let title = "\n## Tools for: open an issue\n\n| card | tokens | tokens of its definition |\n| --- | --- | --- |\n";
+    let (_, table) = shown.split_once(title).unwrap_or_else(|| panic!("{shown}"));
+    assert!(table.starts_with("| [1/2] forge:create_issue#"), "{shown}");
+    assert!(table.ends_with(" tokens, their definitions 83.\n"), "{shown}");
+    for alone in [&routing[..2], &routing[2..]] {
+        let run = session(&files, &[&["inspect"], alone].concat());
+        assert!(run.code == 2 && run.stderr.contains("required arguments were not provided"), "{}", run.shown());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use contextweaver_context::adapters::{from_weaver_frame, is_weaver_frame};
+use contextweaver_context::adapters::read_envelope;
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
 use contextweaver_context::hooks::HookKind;
 use contextweaver_context::memory::{MemorySource, RecallBounds};
@@ -203,16 +203,7 @@ impl ContextManager {
     fn ingest_envelope(&self, py: Python<'_>, call: &str, envelope: &Bound<'_, PyAny>) -> PyResult<String> {
         let envelope = match envelope.cast::<Envelope>() {
             Ok(envelope) => envelope.get().0.clone(),
-            Err(_) => {
-                let mut members: serde_json::Map<String, serde_json::Value> = json::read(&json::dumps(envelope)?)?;
-                if is_weaver_frame(&members) {
-                    from_weaver_frame(members.into()).map_err(errors::input)?
-                } else {
-                    // What the command adds to every document.
-                    members.retain(|name, _| !["schema_version", "kind"].contains(&name.as_str()));
-                    serde_json::from_value(members.into()).map_err(errors::input)?
-                }
-            }
+            Err(_) => read_envelope(json::read(&json::dumps(envelope)?)?).map_err(errors::input)?,
         };
         let id = self.asking(py, |manager| manager.ingest_envelope(call, &envelope).map_err(errors::context))?;
         Ok(id.to_string())

@@ -1,15 +1,16 @@
 //! Takes a foreign conversation into a session.
 //!
-//! Every result goes through the firewall once, in the order of the conversation, so that repeats are recognised.
-//! Order, ids and parents are checked before anything is stored. A reference to an artifact whose content is missing is
-//! kept in the metadata of its event: there is nothing that a view could show.
+//! Every result goes through the firewall once, in the order of the conversation, so that repeats are recognised. A
+//! result that came as an envelope is taken in as `ContextManager::ingest_envelope` takes it. Order, ids and parents are
+//! checked before anything is stored. A reference to an artifact whose content is missing is kept in the metadata of its
+//! event: there is nothing that a view could show.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Mask, Seen};
+use super::firewall::{Firewall, FirewallError, Mask, Seen, fact_records};
 use super::hooks::Hooks;
 use super::summary::{StructureSummarizer, Summarizer};
 use crate::adapters::{AdapterError, Conversation, Event, Format, recognise};
@@ -27,7 +28,7 @@ pub struct Intake {
     /// The facts of the conversation, then those taken from results that are not shown whole, with keys `<event
     /// id>:fact:<n>`.
     pub facts: Vec<Fact>,
-    /// What the firewall did with each result, in order.
+    /// What the firewall did with each result that came as it was, in order.
     pub screened: Vec<(ItemId, FirewallStats)>,
     /// Oddities of the conversation that did not stop it, for people.
     pub remarks: Vec<String>,
@@ -56,7 +57,7 @@ pub struct Ingested {
     pub format: Format,
     /// The session.
     pub session: Session,
-    /// What the firewall did with each result, in order.
+    /// What the firewall did with each result that came as it was, in order.
     pub screened: Vec<(ItemId, FirewallStats)>,
     /// Oddities of the conversation that did not stop it, for people.
     pub remarks: Vec<String>,
@@ -184,25 +185,59 @@ impl Screening<'_> {
     }
 
     fn result(&mut self, event: Event, intake: &mut Intake) -> Result<ContextItem, IntakeError> {
-        let Event { item, output } = event;
+        let Event { item, output, envelope } = event;
         let mut item = without_dangling_reference(item);
-        let mut output = output.unwrap_or_else(|| ToolOutput::text(std::mem::take(&mut item.text)));
-        output.is_error |= item.metadata.get("is_error") == Some(&Value::Bool(true));
-        intake.remarks.extend(false_claims(&item.id, &output));
         let call = item.parent_id.as_ref().and_then(|parent| intake.transcript.get(parent.as_str()));
         let call = self.call_named_for(&item, call);
-        let (shown, envelope) = self
-            .firewall
-            .ingest(&call, &output, &mut self.seen)
-            .map_err(|source| IntakeError::Firewall { item: item.id.clone(), source })?;
-        intake.facts.extend(facts_beyond(&item.id, &envelope));
-        intake.screened.extend(envelope.firewall.map(|stats| (item.id.clone(), stats)));
+        let (id, text) = (item.id.clone(), std::mem::take(&mut item.text));
+        let shown = match envelope {
+            Some(envelope) => self.admitted(&id, &call, &envelope, &text, intake),
+            None => {
+                let mut output = output.unwrap_or_else(|| ToolOutput::text(text));
+                output.is_error |= item.metadata.get("is_error") == Some(&Value::Bool(true));
+                self.screened(&id, &call, &output, intake)
+            }
+        };
+        let shown = shown.map_err(|source| IntakeError::Firewall { item: id, source })?;
         self.mask.members(&mut item.metadata);
         item.text = shown.text;
         item.artifact = shown.artifact;
         item.sensitivity = item.sensitivity.max(shown.sensitivity);
         item.metadata.extend(shown.metadata);
         Ok(item)
+    }
+
+    /// The event of a result that came as it was.
+    fn screened(
+        &mut self,
+        id: &ItemId,
+        call: &ContextItem,
+        output: &ToolOutput,
+        intake: &mut Intake,
+    ) -> Result<ContextItem, FirewallError> {
+        intake.remarks.extend(false_claims(id, output));
+        let (shown, envelope) = self.firewall.ingest(call, output, &mut self.seen)?;
+        intake.facts.extend(facts_beyond(id, &envelope));
+        intake.screened.extend(envelope.firewall.map(|stats| (id.clone(), stats)));
+        Ok(shown)
+    }
+
+    /// The event of a result that something else has processed. Its `text` is kept if it is the content of an artifact.
+    fn admitted(
+        &mut self,
+        id: &ItemId,
+        call: &ContextItem,
+        envelope: &ResultEnvelope,
+        text: &str,
+        intake: &mut Intake,
+    ) -> Result<ContextItem, FirewallError> {
+        self.firewall.keep_named(envelope, text)?;
+        // Later results get other handles.
+        let handles = envelope.artifacts.iter().map(|artifact| artifact.handle.as_str());
+        self.names.extend(handles.filter_map(|handle| handle.strip_prefix("artifact:result:")).map(str::to_owned));
+        let (shown, facts) = self.firewall.admit(call, envelope)?;
+        intake.facts.extend(fact_records(id, &facts));
+        Ok(shown)
     }
 
     /// The call of a result under a name that makes the handle of the result unique: two results may answer one call,
@@ -232,8 +267,7 @@ fn facts_beyond(id: &ItemId, envelope: &ResultEnvelope) -> Vec<Fact> {
     if envelope.firewall.as_ref().is_none_or(|stats| stats.strategy == Strategy::Passthrough) {
         return Vec::new();
     }
-    let facts = envelope.facts.iter().enumerate();
-    facts.map(|(number, value)| Fact { key: format!("{id}:fact:{number}"), value: value.clone() }).collect()
+    fact_records(id, &envelope.facts)
 }
 
 /// Remarks about parts that claim to be JSON and are not. They are kept as text.
@@ -262,8 +296,10 @@ pub fn count_kinds(transcript: &Transcript) -> Vec<(ItemKind, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::read_envelope;
     use crate::config::{FirewallConfig, Secrets};
     use crate::event::{ArtifactRef, ContentHash, Handle, Part, Sensitivity};
+    use crate::manager::ContextManager;
     use crate::store::{ArtifactStore, MemoryArtifacts};
     use crate::summary::StructureSummarizer;
     use contextweaver_core::text::Estimator;
@@ -311,6 +347,64 @@ mod tests {
     }
 
     #[test]
+    fn a_line_with_an_envelope_gives_the_session_that_a_program_makes_of_it() {
+        let long: String = (0..900).map(|n| format!("key{n}: {n}\n")).collect();
+        let kept = MemoryArtifacts::default();
+        let envelope = Firewall::with_defaults(&kept).result("c1", &ToolOutput::text(long.clone())).unwrap();
+        let frame = serde_json::json!({
+            "frame_id": "f1", "capability_id": "desk.rooms", "summary": "Two rooms are free.",
+            "structured_data": {"quiet": "room 5"}, "handle_refs": ["handle-9"], "created_at": "2026-11-27T10:00:00Z",
+        });
+        let manager = ContextManager::default();
+        for (id, text) in [("c1", "fetch page"), ("c2", "find_rooms()")] {
+            manager.ingest(ContextItem::new(id, ItemKind::ToolCall, text)).unwrap();
+        }
+        let artifact = &envelope.artifacts[0];
+        let store = &manager.stores().artifacts;
+        store.put(&artifact.handle, long.as_bytes(), &artifact.media_type, &artifact.label).unwrap();
+        manager.ingest_envelope("c1", &envelope).unwrap();
+        manager.ingest_envelope("c2", &read_envelope(frame.clone()).unwrap()).unwrap();
+
+        let calls = r#"{"type":"tool_call","id":"c1","text":"fetch page"}
+            {"type":"tool_call","id":"c2","text":"find_rooms()"}"#;
+        let line = |id: &str, call: &str, envelope: Value| {
+            let mut line = serde_json::json!({"type": "tool_result", "id": id, "parent_id": call});
+            line["envelope"] = envelope;
+            line
+        };
+        let with_text = |mut line: Value| {
+            line["text"] = long.as_str().into();
+            line
+        };
+        let ours = || serde_json::to_value(&envelope).unwrap();
+        let taken = |results: &[Value]| {
+            let results: String = results.iter().map(|line| format!("\n{line}")).collect();
+            ingest(format!("{calls}{results}").into_bytes(), "chat", "chat", &ContextConfig::default()).unwrap().session
+        };
+        let written = |session: &Session| {
+            let mut file = Vec::new();
+            session.write(&mut file).unwrap();
+            String::from_utf8(file).unwrap()
+        };
+        let session = taken(&[with_text(line("result:c1", "c1", ours())), line("result:c2", "c2", frame)]);
+        let expected = Session::from_stores(session.source.clone(), manager.stores()).unwrap();
+        assert_eq!(written(&session), written(&expected));
+
+        // Content that is not there is named by no prompt, and what is there is not replaced by a later result.
+        let without = taken(&[line("r1", "c1", ours())]);
+        let item = without.transcript.get("r1").unwrap();
+        assert_eq!((item.text.as_str(), item.artifact.as_ref()), (envelope.summary.as_str(), None));
+        assert_eq!(item.metadata["artifact_ref"]["handle"], "artifact:result:c1");
+        let other = long.replace("key", "other");
+        let other = serde_json::json!({"type": "tool_result", "id": "result:c1", "parent_id": "c1", "text": other});
+        let both = taken(&[with_text(line("r1", "c1", ours())), other]);
+        let handle = |id: &str| both.transcript.get(id).unwrap().artifact.clone().unwrap().handle;
+        let handles = ["r1", "result:c1"].map(|id| handle(id).to_string());
+        assert_eq!(handles, ["artifact:result:c1", "artifact:result:c1~"]);
+        assert_eq!(&*both.artifacts.get(&handle("r1")).unwrap(), long.as_bytes());
+    }
+
+    #[test]
     fn nothing_is_stored_when_the_order_is_wrong() {
         let orphan = ContextItem::new("r", ItemKind::ToolResult, "x".repeat(9000)).under("nowhere");
         let (intake, artifacts) = taken(vec![call("c"), orphan.into()], &FirewallConfig::default());
@@ -330,7 +424,7 @@ mod tests {
         let key = "AKIAIOSFODNN7EXAMPLE";
         let user = ContextItem::new("u", ItemKind::UserTurn, format!("my key is {key}"));
         let config = FirewallConfig { secrets: Secrets::Redact, ..FirewallConfig::default() };
-        let events = vec![user.into(), call("c"), Event { item: result, output: Some(output) }];
+        let events = vec![user.into(), call("c"), Event { output: Some(output), ..result.into() }];
         let (intake, _) = taken(events, &config);
         let intake = intake.unwrap();
         insta::assert_snapshot!(intake.remarks.join("\n"), @"event `r`, part 1: it claims to be application/json but is not (EOF while parsing a value at line 1 column 6); kept as text");
@@ -353,7 +447,7 @@ mod tests {
     }
 
     /// Conversations with a password where no text of an event is.
-    const HIDDEN: [&str; 13] = [
+    const HIDDEN: [&str; 14] = [
         r#"[{"type":"message","role":"user","content":"go"},{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"Use password=hunter2-Zq9x"}]}]"#,
         r#"[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"See","annotations":[{"type":"url_citation","url":"https://a.org/?password=hunter2-Zq9x"}]}]}]"#,
         r#"[{"role":"user","content":"go"},{"role":"assistant","content":"Hm","reasoning_content":"password=hunter2-Zq9x"}]"#,
@@ -365,6 +459,7 @@ mod tests {
         r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"metadata":{"password":"hunter2-Zq9x"},"history":[{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"go"}],"metadata":{"password":"hunter2-Zq9x"}}]}"#,
         r#"{"type":"user_turn","id":"u","text":"go","metadata":{"deep":[{"password":"hunter2-Zq9x","pin_password":20481234}]},"more":"password=hunter2-Zq9x"}"#,
         r#"{"type":"tool_result","id":"u","text":"go","metadata":{"password":"hunter2-Zq9x"}}"#,
+        r#"{"type":"tool_result","id":"u","envelope":{"status":"ok","summary":"password=hunter2-Zq9x","facts":["password=hunter2-Zq9x"],"artifacts":[],"views":[]}}"#,
         r#"{"events":[{"kind":"user_turn","id":"u","text":"go"}],"facts":{"db password":"hunter2-Zq9x"},"episodes":[{"id":"e","summary":"password=hunter2-Zq9x"}]}"#,
         r#"{"type":"user_turn","id":"u","text":"go","metadata":{"wire":"password=hunter2-Zq9x"}}"#,
     ];

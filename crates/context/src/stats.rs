@@ -3,6 +3,7 @@
 //! Every candidate is in exactly one of two lists, so `included + dropped == total` holds by construction. The reason
 //! of a drop carries what a person needs to act on it (the item that it repeats, the ancestor that is missing).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -205,6 +206,17 @@ impl BuildStats {
         }
         text
     }
+
+    /// The tokens of each part of the prompt that has any: the events of each kind, and what stands around them. The
+    /// largest part comes first. Parts are counted separately, the prompt as a whole.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(&'static str, usize)> {
+        let around = ("memory, header and footer", self.header_footer_tokens);
+        let kinds = self.tokens_per_section.iter().map(|(kind, tokens)| (kind.name(), *tokens));
+        let mut parts: Vec<_> = std::iter::once(around).chain(kinds).filter(|(_, tokens)| *tokens > 0).collect();
+        parts.sort_by_key(|(name, tokens)| (Reverse(*tokens), *name));
+        parts
+    }
 }
 
 /// Writes aligned rows under a title; nothing when there are no rows.
@@ -236,9 +248,9 @@ mod tests {
         let stats = BuildStats {
             token_estimator: Estimator::Cl100kBase,
             budget: 100,
-            prompt_tokens: 24,
-            header_footer_tokens: 0,
-            tokens_per_section: BTreeMap::from([(ItemKind::UserTurn, 24)]),
+            prompt_tokens: 27,
+            header_footer_tokens: 3,
+            tokens_per_section: BTreeMap::from([(ItemKind::UserTurn, 24), (ItemKind::Policy, 0)]),
             total_candidates: 7,
             included_count: 2,
             dropped_count: 5,
@@ -259,7 +271,7 @@ mod tests {
             firewall_events: Vec::new(),
         };
         insta::assert_snapshot!(stats.ledger(), @r"
-        24 of 100 tokens (cl100k_base); 7 items, 2 shown, 5 left out
+        27 of 100 tokens (cl100k_base); 7 items, 2 shown, 5 left out
 
         shown
           u1  user_turn  12 tokens
@@ -273,6 +285,7 @@ mod tests {
           r5        tool_result  budget: does not fit
         ");
         insta::assert_snapshot!(serde_json::to_string(&stats.dropped_items[2]).unwrap(), @r#"{"item_id":"r3","kind":"tool_result","reason":"duplicate","of":"r9"}"#);
+        assert_eq!(stats.parts(), [("user_turn", 24), ("memory, header and footer", 3)]);
         let file = serde_json::to_string(&stats).unwrap();
         assert_eq!(serde_json::from_str::<BuildStats>(&file).unwrap(), stats);
     }

@@ -13,7 +13,8 @@ use clap::ValueEnum;
 use time::OffsetDateTime;
 
 use super::super::price::checked;
-use super::super::{Format, Outcome, counted, print_json};
+use super::super::source::CatalogSource;
+use super::super::{Format, Outcome, counted, note, print_json};
 use super::block_on;
 use super::chain;
 use super::rows;
@@ -24,7 +25,7 @@ use contextweaver_bench::report::table::Table;
 use contextweaver_core::text::{Price, grouped};
 use contextweaver_gateway::{
     AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
-    Seen, SessionRows, Tally, Window,
+    Seen, SessionRows, Tally, ToolRows, Window,
 };
 
 /// Show what a gateway did: tokens saved, success, durations, errors
@@ -39,6 +40,7 @@ Examples:
   contextweaver mcp stats
   contextweaver mcp stats --by session --price 3
   contextweaver mcp stats --by call --limit 50
+  contextweaver mcp stats --by tool --catalog servers/
   contextweaver mcp stats --window 1h
   contextweaver mcp stats --watch
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token --watch
@@ -59,10 +61,14 @@ pub(in crate::cli) struct Args {
     /// The price of a million tokens, to show the savings in money [default: the configuration's]
     #[arg(long, value_name = "AMOUNT")]
     price: Option<f64>,
-    /// Show the last sessions or calls instead, a row each, the latest first
+    /// Show rows instead: the last sessions or calls, the latest first, or the tools, the most called first
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
-    /// Maximum number of rows to show
+    /// With `--by tool`, the catalog of the tools that are served: a file, or a folder with one file per server; may
+    /// be repeated
+    #[arg(long, value_name = "PATH", requires = "by")]
+    catalog: Vec<PathBuf>,
+    /// Maximum number of rows to show; `--format json` has all tools
     #[arg(long, value_name = "N", default_value = "20", requires = "by")]
     limit: NonZeroUsize,
     /// Only what ended within this time before now: 90s, 15m, 1h, 7d [default: all, and 15m with --watch]
@@ -106,6 +112,9 @@ enum By {
     Session,
     /// What each call was, how it was decided, and its tokens
     Call,
+    /// How often each tool was called and what its results took; with `--catalog` also what its definition takes, and
+    /// which tools were never called
+    Tool,
 }
 
 /// How long a gateway has to give its metrics.
@@ -114,6 +123,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.by.is_some() && args.url.is_some() {
         bail!("--by: a running gateway gives only totals; sessions and calls are in its file of events, see --events");
+    }
+    if !args.catalog.is_empty() && args.by != Some(By::Tool) {
+        bail!("--catalog goes with `--by tool`");
     }
     let is_named = args.events.is_some() || args.url.is_some();
     let path = match &args.config {
@@ -164,6 +176,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             match format {
                 Format::Json => print_json(out, "mcp stats call", &calls)?,
                 Format::Text => rows::calls(out, &calls)?,
+            }
+        }
+        (Some(By::Tool), format) => {
+            let source = CatalogSource { catalog: args.catalog.clone(), lenient: true };
+            let catalog = (!source.catalog.is_empty()).then(|| source.load()).transpose()?;
+            let tools = ToolRows::read(file, &window, catalog.as_deref()).with_context(place)?;
+            refuse_foreign(&path, &tools.bad)?;
+            if catalog.is_some() && tools.knows_none() {
+                note("none of these tools is in the catalog; name its servers there as in the configuration");
+            }
+            match format {
+                Format::Json => print_json(out, "mcp stats tool", &tools)?,
+                Format::Text => rows::tools(out, &tools, limit)?,
             }
         }
     }

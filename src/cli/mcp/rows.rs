@@ -1,4 +1,4 @@
-//! `mcp stats --by`: a row a session, and a row a call.
+//! `mcp stats --by`: a row a session, a row a call, and a row a tool.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::cli::counted;
 use crate::cli::terminal::shown;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::text::grouped;
-use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows};
+use contextweaver_gateway::{CallRow, CallRows, EventName, NeverCalled, SessionRow, SessionRows, ToolRow, ToolRows};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "–";
@@ -69,6 +69,44 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
     }
     write(out, &of_calls(&calls.items))?;
     bad_lines(out, &calls.bad)
+}
+
+/// The tools that were called, and those that were not, `limit` of each at most.
+pub(super) fn tools(out: &mut dyn Write, tools: &ToolRows, limit: usize) -> Result<()> {
+    let (all, were) = (counted(tools.items.len(), "tool"), if tools.items.len() == 1 { "was" } else { "were" });
+    writeln!(out, "{all} {were} called{}", left_out(tools.items.len(), limit))?;
+    let mut table = Table::new(["tool", "calls", "failed", "whole", "went on", "definition"]);
+    let row = |row: &ToolRow| {
+        let tokens = [row.result_tokens, row.answer_tokens, row.definition_tokens];
+        let [whole, went_on, definition] = tokens.map(|tokens| tokens.map_or_else(unknown, grouped));
+        [shown(&row.tool), grouped(row.calls), grouped(row.failed), whole, went_on, definition]
+    };
+    tools.items.iter().take(limit).map(row).for_each(|row| table.row(row));
+    write(out, &table)?;
+    if let Some(never) = &tools.never_called {
+        never_called(out, never, limit)?;
+    }
+    bad_lines(out, &tools.bad)
+}
+
+/// The tools that nobody called, and what that costs.
+fn never_called(out: &mut dyn Write, never: &NeverCalled, limit: usize) -> Result<()> {
+    let NeverCalled { tools, tokens, of_tokens } = never;
+    let (them, take) = match tools.len() {
+        0 => return Ok(writeln!(out, "\nevery tool of the catalog was called")?),
+        1 => ("1 tool of the catalog was".to_owned(), "its definition takes"),
+        count => (format!("{} tools of the catalog were", grouped(count)), "their definitions take"),
+    };
+    let (tokens, all) = (grouped(*tokens), counted(*of_tokens as usize, "token"));
+    writeln!(out, "\n{them} never called: {take} {tokens} of {all}{}", left_out(tools.len(), limit))?;
+    let mut table = Table::new(["tool", "definition"]);
+    tools.iter().take(limit).for_each(|tool| table.row([shown(&tool.id), grouped(tool.tokens)]));
+    write(out, &table)
+}
+
+/// How many of so many rows are not shown, where some are not.
+fn left_out(all: usize, limit: usize) -> String {
+    if all > limit { format!("; {} left out, see --limit", grouped(all - limit)) } else { String::new() }
 }
 
 /// The last calls, a row each below their titles.
@@ -141,8 +179,9 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+    use contextweaver_core::catalog::ItemTokens;
     use contextweaver_core::text::Price;
-    use contextweaver_gateway::Window;
+    use contextweaver_gateway::{BadLines, Window};
 
     fn line(second: u32, session: char, event: &str, tool: Option<&str>, attributes: &str) -> String {
         let success = !event.ends_with("failed");
@@ -236,5 +275,64 @@ mod tests {
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
         assert_eq!(shown_calls("", 20), "0 calls\n");
+    }
+
+    #[test]
+    fn tools_are_rows() {
+        let row = |tool: &str, calls: u64, whole: Option<u64>, definition: Option<u64>| ToolRow {
+            tool: tool.to_owned(),
+            calls,
+            failed: calls / 3,
+            result_tokens: whole,
+            answer_tokens: whole.map(|whole| whole / 100),
+            definition_tokens: definition,
+        };
+        let unused = |id: &str, tokens: usize| ItemTokens { id: id.to_owned(), tokens };
+        let rows = ToolRows {
+            items: vec![
+                row("notes:read#5fdc4b3f", 1_203, Some(45_678_000), Some(118)),
+                row("notes:e\u{1b}[2Jvil", 3, None, None),
+            ],
+            never_called: Some(NeverCalled {
+                tools: vec![unused("notes:find.all#3d3da7cd", 2_100), unused("notes:drop#11111111", 40)],
+                tokens: 2_140,
+                of_tokens: 2_258,
+            }),
+            bad: BadLines::default(),
+        };
+        let told = |rows: &ToolRows, limit: usize| {
+            let mut out = Vec::new();
+            tools(&mut out, rows, limit).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        insta::assert_snapshot!(told(&rows, 20), @r"
+        2 tools were called
+
+        tool                 calls  failed       whole  went on  definition
+        notes:read#5fdc4b3f  1,203     401  45,678,000  456,780         118
+        notes:e\u{1b}[2Jvil      3       1           –        –           –
+
+        2 tools of the catalog were never called: their definitions take 2,140 of 2,258 tokens
+
+        tool                     definition
+        notes:find.all#3d3da7cd       2,100
+        notes:drop#11111111              40
+        ");
+        insta::assert_snapshot!(told(&rows, 1), @r"
+        2 tools were called; 1 left out, see --limit
+
+        tool                 calls  failed       whole  went on  definition
+        notes:read#5fdc4b3f  1,203     401  45,678,000  456,780         118
+
+        2 tools of the catalog were never called: their definitions take 2,140 of 2,258 tokens; 1 left out, see --limit
+
+        tool                     definition
+        notes:find.all#3d3da7cd       2,100
+        ");
+        let one = ToolRows { items: rows.items[..1].to_vec(), never_called: None, bad: BadLines::default() };
+        assert!(told(&one, 20).starts_with("1 tool was called\n\ntool  "));
+        let none = NeverCalled { tools: Vec::new(), tokens: 0, of_tokens: 118 };
+        let all = ToolRows { items: Vec::new(), never_called: Some(none), bad: BadLines::default() };
+        assert_eq!(told(&all, 20), "0 tools were called\n\nevery tool of the catalog was called\n");
     }
 }

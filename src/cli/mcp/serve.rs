@@ -19,7 +19,7 @@ use contextweaver_core::files::replace_secret_file;
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{
     Answered, CatalogFile, ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode,
-    Share, Target, serve_stdio,
+    Rights, Share, Target, serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
@@ -161,6 +161,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             };
             opened?;
             report(&live.now(), out)?;
+            report_rights(&live.now(), out)?;
             if let Some(file) = &file {
                 let flag = chain::flag(file);
                 note(&format!(
@@ -438,6 +439,30 @@ fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
             }
         };
         line(out, format_args!("  {}: {state}", upstream.name))?;
+    }
+    Ok(())
+}
+
+/// What callers may do with the tools, where the configuration limits that.
+fn report_rights(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
+    const MOST: usize = 10;
+    let profiles = Rights::of(gateway);
+    for Rights { profile, is_default, allowed, approved, refused, hidden } in &profiles {
+        let who = match profile {
+            None if profiles.len() == 1 => "all callers".to_owned(),
+            None => "callers without a profile".to_owned(),
+            Some(name) if *is_default => format!("profile {name}, also of callers that have no other"),
+            Some(name) => format!("profile {name}"),
+        };
+        let seen = allowed.len() + approved.len() + refused.len();
+        line(out, format_args!("{who}: {seen} of {} shown", counted(seen + hidden.len(), "tool")))?;
+        let lists = [("called", allowed), ("called if approved", approved), ("refused", refused), ("hidden", hidden)];
+        for (what, tools) in lists.into_iter().filter(|(_, tools)| !tools.is_empty()) {
+            let more = tools.len().saturating_sub(MOST);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let first: Vec<&str> = tools.iter().take(MOST).map(String::as_str).collect();
+            line(out, format_args!("  {what}: {}{more}", first.join(", ")))?;
+        }
     }
     Ok(())
 }

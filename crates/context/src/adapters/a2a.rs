@@ -255,7 +255,7 @@ pub fn from_a2a_task_conversation(task: Value) -> Result<Conversation, AdapterEr
     // Where the parts of the output were always serialises.
     result.metadata.insert(PARTS.to_owned(), serde_json::to_value(&outcome.source).unwrap_or_default());
     events.push(call.into());
-    events.push(Event { item: result, output: Some(outcome.output) });
+    events.push(Event { item: result, output: Some(outcome.output), envelope: None });
     Ok(Conversation { events, document: Some(outcome.task), ..Conversation::default() })
 }
 

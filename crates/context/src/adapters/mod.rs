@@ -55,12 +55,12 @@ pub use recorded::{from_recorded, to_recorded};
 pub use responses::{from_openai_responses, to_openai_responses};
 pub use session_json::{from_session_json, to_session_json};
 pub use session_lines::{from_session_lines, to_session_lines};
-pub use weaver::{FrameLabels, from_weaver_frame, is_weaver_frame, to_weaver_frame};
+pub use weaver::{FrameLabels, from_weaver_frame, read_envelope, to_weaver_frame};
 pub(crate) use wire::foreign_in;
 
 use serde_json::{Map, Value};
 
-use crate::event::{ContextItem, Episode, Fact, ToolOutput};
+use crate::event::{ContextItem, Episode, Fact, ResultEnvelope, ToolOutput};
 
 /// One event of a foreign conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,9 @@ pub struct Event {
     /// For a result that is more than one text: everything that was returned, for the firewall. The item's text is then
     /// the text of its parts.
     pub output: Option<ToolOutput>,
+    /// For a result that something else has processed: what prompts show of it. The item's text is then the summary, or
+    /// the content of an artifact.
+    pub envelope: Option<Box<ResultEnvelope>>,
 }
 
 /// A foreign conversation. Its order, ids and parents are checked by [`Transcript`](crate::event::Transcript), not
@@ -91,6 +94,6 @@ pub struct Conversation {
 
 impl From<ContextItem> for Event {
     fn from(item: ContextItem) -> Self {
-        Self { item, output: None }
+        Self { item, output: None, envelope: None }
     }
 }

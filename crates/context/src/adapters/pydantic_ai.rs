@@ -437,6 +437,7 @@ mod tests {
         let result = |id: &str, output: ToolOutput| crate::adapters::Event {
             item: ContextItem::new(id, ItemKind::ToolResult, "").under("c"),
             output: Some(output),
+            envelope: None,
         };
         let structured = ToolOutput { structured: Some(r#"{"a":1}"#.into()), ..ToolOutput::default() };
         let events = vec![

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_session_becomes_a_goal_calls_and_results() {
         let conversation = from_recorded(SESSION).unwrap();
-        let shown = conversation.events.iter().map(|Event { item, output }| {
+        let shown = conversation.events.iter().map(|Event { item, output, .. }| {
             let parent = item.parent_id.as_ref().map_or("-", |id| id.as_str());
             let name = item.metadata.get("function_name").and_then(Value::as_str).unwrap_or("-");
             let structured = output.as_ref().and_then(|output| output.structured.as_deref()).unwrap_or("-");

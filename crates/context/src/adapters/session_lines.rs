@@ -1,17 +1,18 @@
 //! Session JSONL: one event per line, both ways. MCP and A2A sessions share this form.
 //!
 //! A line is `{"type", "id"?, "text" or "content", "parent_id"?, "token_estimate"?, "sensitivity"?, "metadata"?,
-//! "artifact"?, "result"?}`; `result` holds a `CallToolResult` for the firewall. Blank lines are ignored. An unknown
-//! `type` is an error, since taking it for another type would change who said what. Other members are kept. A line that
-//! is written again has an id and `text`.
+//! "artifact"?, "result"?, "envelope"?}`; `result` holds a `CallToolResult` for the firewall, `envelope` what something
+//! else has made of a result. Blank lines are ignored. An unknown `type` is an error, since taking it for another type
+//! would change who said what. Other members are kept. A line that is written again has an id and `text`.
 
 use serde_json::{Map, Value, json};
 
 use super::error::{AdapterError, object, parse, shown, text};
 use super::mcp::{from_mcp_result, to_mcp_result};
 use super::recognise::lines;
+use super::weaver::read_envelope;
 use super::{Conversation, Event};
-use crate::event::{ContextItem, ItemKind, Sensitivity};
+use crate::event::{ContentHash, ContextItem, ItemKind, ResultEnvelope, Sensitivity};
 
 /// The metadata key with members of a line that our types do not have.
 const OTHER: &str = "session_line";
@@ -45,13 +46,29 @@ fn read_line(mut line: Map<String, Value>, place: &str, name: impl FnOnce() -> S
         }
         _ => None,
     };
-    let content = match (line.get("text"), line.get("content"), &output) {
-        (Some(_), Some(_), _) => return Err(bad("`text` and `content` mean the same; leave one out".to_owned())),
-        (Some(_), None, _) => text(&line, "text", place)?.to_owned(),
-        (None, Some(_), _) => text(&line, "content", place)?.to_owned(),
-        (None, None, Some(output)) => super::blocks::text_of(output),
-        (None, None, None) => return Err(AdapterError::wrong(place, "text", "a string", None)),
+    let envelope = match line.get("envelope") {
+        Some(envelope) if kind == ItemKind::ToolResult && !envelope.is_null() => {
+            let read = read_envelope(envelope.clone()).map_err(|error| bad(format!("`envelope`: {error}")))?;
+            Some(Box::new(read))
+        }
+        _ => None,
     };
+    if output.is_some() && envelope.is_some() {
+        return Err(bad("`result` and `envelope` stand for the same result; leave one out".to_owned()));
+    }
+    let content = match (line.get("text"), line.get("content"), &output, &envelope) {
+        (Some(_), Some(_), ..) => return Err(bad("`text` and `content` mean the same; leave one out".to_owned())),
+        (Some(_), None, ..) => text(&line, "text", place)?.to_owned(),
+        (None, Some(_), ..) => text(&line, "content", place)?.to_owned(),
+        (None, None, Some(output), _) => super::blocks::text_of(output),
+        (None, None, None, Some(envelope)) => envelope.summary.clone(),
+        (None, None, None, None) => return Err(AdapterError::wrong(place, "text", "a string", None)),
+    };
+    if envelope.as_ref().is_some_and(|envelope| !is_of(envelope, &content)) {
+        let reason =
+            "`text` is neither the summary of `envelope` nor the content of one of its artifacts; leave it out";
+        return Err(bad(reason.to_owned()));
+    }
     let mut item = ContextItem::new(id, kind, content);
     if line.get("parent_id").is_some_and(|parent| !parent.is_null()) {
         item.parent_id = Some(text(&line, "parent_id", place)?.into());
@@ -82,10 +99,19 @@ fn read_line(mut line: Map<String, Value>, place: &str, name: impl FnOnce() -> S
     if output.is_some() {
         line.shift_remove("result");
     }
+    if envelope.is_some() {
+        line.shift_remove("envelope");
+    }
     if !line.is_empty() {
         item.metadata.insert(OTHER.to_owned(), Value::Object(line));
     }
-    Ok(Event { item, output })
+    Ok(Event { item, output, envelope })
+}
+
+/// Whether a text is the summary of an envelope, or what one of its artifacts holds.
+fn is_of(envelope: &ResultEnvelope, text: &str) -> bool {
+    let is_kept = |hash: ContentHash| envelope.artifacts.iter().any(|artifact| artifact.content_hash == hash);
+    text == envelope.summary || is_kept(ContentHash::of(text.as_bytes()))
 }
 
 /// Writes a conversation, one line per event, each with a line break: the inverse of [`from_session_lines`]. Facts and
@@ -95,7 +121,7 @@ fn read_line(mut line: Map<String, Value>, place: &str, name: impl FnOnce() -> S
 /// [`AdapterError`] when a structured content is not JSON.
 pub fn to_session_lines(conversation: &Conversation) -> Result<String, AdapterError> {
     let mut written = String::new();
-    for Event { item, output } in &conversation.events {
+    for Event { item, output, envelope } in &conversation.events {
         let mut line = Map::new();
         let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
         put("type", json!(item.kind));
@@ -116,6 +142,9 @@ pub fn to_session_lines(conversation: &Conversation) -> Result<String, AdapterEr
         if let Some(output) = output {
             put("result", to_mcp_result(output)?);
         }
+        if let Some(envelope) = envelope {
+            put("envelope", json!(envelope));
+        }
         let mut metadata = item.metadata.clone();
         match metadata.shift_remove(OTHER) {
             Some(Value::Object(other)) => super::mcp::add_missing(&mut line, &other),
@@ -135,8 +164,8 @@ pub fn to_session_lines(conversation: &Conversation) -> Result<String, AdapterEr
 
 /// Whether an object with this `type` is a line of a session, known or not.
 pub(super) fn looks_like_a_line(first: &Value) -> bool {
-    let member = |key: &str| first.get(key).is_some();
-    first.get("type").is_some_and(Value::is_string) && (member("text") || member("content") || member("result"))
+    let has = |key: &&str| first.get(key).is_some();
+    first.get("type").is_some_and(Value::is_string) && ["text", "content", "result", "envelope"].iter().any(has)
 }
 
 /// The kind that a line claims, for messages.
@@ -149,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::{Part, PartBody, ToolOutput};
+    use crate::event::{Part, PartBody, Status, ToolOutput};
 
     #[test]
     fn lines_become_events_and_lines_again() {
@@ -157,6 +186,7 @@ mod tests {
 
 {"type": "tool_call", "id": "tc1", "content": "f(x=1)", "parent_id": "s-line-1", "token_estimate": 7}
 {"type": "tool_result", "id": "tr1", "parent_id": "tc1", "sensitivity": "internal", "metadata": {"a": [1]}, "result": {"content": [{"type": "text", "text": "ok"}]}}
+{"type": "tool_result", "id": "tr2", "parent_id": "tc1", "envelope": {"schema_version": 1, "kind": "firewall", "status": "ok", "summary": "900 keys", "facts": ["a: 1"], "artifacts": [], "views": []}}
 "#;
         let conversation = from_session_lines(session.as_bytes(), "s").unwrap();
         let written = to_session_lines(&conversation).unwrap();
@@ -164,6 +194,7 @@ mod tests {
         {"type":"user_turn","id":"s-line-1","text":"Hi","lang":"en"}
         {"type":"tool_call","id":"tc1","text":"f(x=1)","parent_id":"s-line-1","token_estimate":7}
         {"type":"tool_result","id":"tr1","text":"ok","parent_id":"tc1","sensitivity":"internal","result":{"content":[{"type":"text","text":"ok"}]},"metadata":{"a":[1]}}
+        {"type":"tool_result","id":"tr2","text":"900 keys","parent_id":"tc1","envelope":{"status":"ok","summary":"900 keys","facts":["a: 1"],"artifacts":[],"views":[]}}
         "#);
         assert_eq!(from_session_lines(written.as_bytes(), "other").unwrap(), conversation);
     }
@@ -181,6 +212,13 @@ mod tests {
         insta::assert_snapshot!(error(br#"{"type":"policy","text":"a","token_estimate":-1}"#), @"line 1: `token_estimate` must be a whole number of at least 0, not a number");
         insta::assert_snapshot!(error(br#"{"type":"policy","text":"a","sensitivity":"secret"}"#), @"line 1: `sensitivity`: unknown sensitivity `secret`; use public, internal, confidential, restricted");
         insta::assert_snapshot!(error(br#"{"type":"tool_result","id":"r","result":{"content":"a"}}"#), @"line 1: `result`: `content` must be an array of parts, as in the result of an MCP tool");
+        let envelope = |more: &str| error(format!(r#"{{"type":"tool_result","id":"r",{more}}}"#).as_bytes());
+        let ours = r#""envelope":{"status":"ok","summary":"a","facts":[],"artifacts":[],"views":[]}"#;
+        insta::assert_snapshot!(envelope(r#""envelope":"a""#), @"line 1: `envelope`: expected an object, not a string");
+        insta::assert_snapshot!(envelope(r#""envelope":{"status":"ok","summary":"a","facts":[]}"#), @"line 1: `envelope`: not an envelope: missing field `artifacts`");
+        insta::assert_snapshot!(envelope(r#""envelope":{"frame_id":"f","capability_id":"c","summary":"s"}"#), @"line 1: `envelope`: `created_at` is missing; expected a string");
+        insta::assert_snapshot!(envelope(&format!(r#""text":"b",{ours}"#)), @"line 1: `text` is neither the summary of `envelope` nor the content of one of its artifacts; leave it out");
+        insta::assert_snapshot!(envelope(&format!(r#""result":{{"content":[]}},{ours}"#)), @"line 1: `result` and `envelope` stand for the same result; leave one out");
         insta::assert_snapshot!(error(b"{\"type\":\"policy\",\"text\":\"a\"}\nab\xff"), @"line 2: byte 3 is not UTF-8; save the file as UTF-8");
     }
 
@@ -195,8 +233,9 @@ mod tests {
             level in prop::sample::select(Sensitivity::ALL),
             metadata in prop::collection::btree_map("[a-z]{1,3}", some_json(), 0..3),
             output in prop::option::of((prop::collection::vec(".{0,6}", 0..3), any::<bool>())),
+            is_processed in any::<bool>(),
         ) -> Event {
-            let mut item = ContextItem::new(id, kind, text).with_sensitivity(level);
+            let mut item = ContextItem::new(id, kind, text.clone()).with_sensitivity(level);
             item.parent_id = parent.map(Into::into);
             item.token_estimate = count;
             item.metadata = metadata.into_iter().collect();
@@ -205,7 +244,17 @@ mod tests {
                 is_error,
                 ..ToolOutput::default()
             });
-            Event { item, output }
+            let is_processed = is_processed && kind == ItemKind::ToolResult && output.is_none();
+            let envelope = is_processed.then(|| Box::new(ResultEnvelope {
+                status: Status::Partial,
+                summary: text,
+                facts: vec!["a: 1".to_owned()],
+                artifacts: Vec::new(),
+                views: Vec::new(),
+                provenance: Map::new(),
+                firewall: None,
+            }));
+            Event { item, output, envelope }
         }
     }
 

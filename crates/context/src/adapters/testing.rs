@@ -119,7 +119,7 @@ pub(super) fn with(mut value: Value, extra: Map<String, Value>) -> Value {
 
 /// The events on one line each, for snapshots.
 pub(super) fn shown(conversation: &Conversation) -> String {
-    let lines = conversation.events.iter().map(|Event { item, output }| {
+    let lines = conversation.events.iter().map(|Event { item, output, .. }| {
         let parent = item.parent_id.as_ref().map_or(String::new(), |parent| format!(" < {parent}"));
         let name = item.metadata.get("function_name").and_then(Value::as_str);
         let name = name.map_or(String::new(), |name| format!(" {name}"));

@@ -33,10 +33,20 @@ pub struct FrameLabels<'l> {
     pub created_at: Option<&'l str>,
 }
 
-/// Whether these members are those of a frame.
-#[must_use]
-pub fn is_weaver_frame(members: &Map<String, Value>) -> bool {
-    ["frame_id", "capability_id", "summary"].iter().all(|key| members.contains_key(*key))
+/// Reads what something else has made of a result: an envelope of ours, also as `contextweaver firewall --format json`
+/// prints it, or a frame.
+///
+/// # Errors
+/// [`AdapterError`] with the place when the value is neither, or a member is of the wrong type.
+pub fn read_envelope(value: Value) -> Result<ResultEnvelope, AdapterError> {
+    let mut members = object(value, "")?;
+    if ["frame_id", "capability_id", "summary"].iter().all(|key| members.contains_key(*key)) {
+        return from_weaver_frame(Value::Object(members));
+    }
+    // What the command adds to every document.
+    members.retain(|name, _| !["schema_version", "kind"].contains(&name.as_str()));
+    let envelope = serde_json::from_value(Value::Object(members));
+    envelope.map_err(|error| AdapterError::new("", format!("not an envelope: {error}")))
 }
 
 /// Reads a frame. One that was not written here is of a call that ended well, and its handles lead into the store of

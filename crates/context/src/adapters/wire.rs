@@ -488,7 +488,7 @@ impl Reader {
         // Strings, numbers and JSON values always serialise.
         item.metadata.insert(KEY.to_owned(), serde_json::to_value(wire).unwrap_or_default());
         self.parts += 1;
-        self.events.push(Event { item, output });
+        self.events.push(Event { item, output, envelope: None });
     }
 
     /// The id of an event that has none: `m3` for the only part of message 3, `m3.2` for its second part.

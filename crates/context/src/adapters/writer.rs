@@ -247,7 +247,7 @@ impl Writer {
 
     /// Adds an event of another format.
     fn add(&self, messages: &mut Messages, placed: &Placed, names: &HashMap<&str, &str>) -> Result<(), AdapterError> {
-        let Event { item, output } = placed.event;
+        let Event { item, output, .. } = placed.event;
         let fresh = self.fresh.ok_or_else(|| {
             let place = format!("event `{}`", item.id);
             AdapterError::new(place, "it is from another format, and this one has no place for it")

@@ -202,6 +202,24 @@ impl Firewall<'_> {
         Ok((item, facts))
     }
 
+    /// Stores the content of a result that was processed elsewhere under the handles by which its envelope names it. A
+    /// handle that is taken stays as it is, and content in which something is masked is not what the envelope names.
+    ///
+    /// # Errors
+    /// [`FirewallError::Store`] when the store failed.
+    pub(crate) fn keep_named(&self, envelope: &ResultEnvelope, content: &str) -> Result<(), FirewallError> {
+        let content = self.taken_in(content);
+        let hash = ContentHash::of(content.as_bytes());
+        for ArtifactRef { handle, media_type, label, .. } in
+            envelope.artifacts.iter().filter(|artifact| artifact.content_hash == hash)
+        {
+            if let Err(StoreError::NoArtifact(_)) = self.artifacts.reference(handle) {
+                self.artifacts.put(handle, content.as_bytes(), media_type, label)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What the prompt shows of an output that is too large: the replacement of its text, the replacement of its
     /// structured content where that says something different, and the lines that name further parts.
     fn replace(

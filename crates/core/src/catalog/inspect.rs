@@ -124,8 +124,9 @@ pub fn inspect(catalog: &Catalog, estimator: Estimator) -> InspectReport {
     report
 }
 
-/// Tokens that the definition of an item takes in a prompt without routing.
-pub(super) fn definition_tokens(item: &SelectableItem, estimator: Estimator) -> usize {
+/// Tokens that the definition of an item takes in a prompt without routing; none of a resource or prompt.
+#[must_use]
+pub fn definition_tokens(item: &SelectableItem, estimator: Estimator) -> usize {
     if item.kind.is_callable() { estimator.count(&(item.definition_json() + "\n")) } else { 0 }
 }
 

@@ -3,7 +3,7 @@
 //! An error keeps a tool from being called correctly; a warning makes it hard to choose or costly to carry; a note is
 //! worth knowing. The findings are data: showing them is the caller's business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,16 @@ pub enum Problem {
         /// The names of the first few.
         examples: Vec<String>,
     },
+    /// It depends on items that the catalog does not have.
+    UnknownDependencies {
+        /// Their ids, as the definition has them.
+        ids: Vec<String>,
+    },
+    /// It requires what no item provides.
+    UnprovidedRequirements {
+        /// The names of these facts or resources.
+        names: Vec<String>,
+    },
 }
 
 impl Problem {
@@ -144,9 +154,13 @@ impl Problem {
             | Self::MissingDescription
             | Self::LongDescription { .. }
             | Self::UnusualName { .. }
-            | Self::Duplicate { .. } => Severity::Warning,
-            // Tools that create and update the same thing often differ in little more than the verb.
-            Self::NearDuplicate { .. } | Self::UndescribedParameters { .. } => Severity::Note,
+            | Self::Duplicate { .. }
+            | Self::UnknownDependencies { .. } => Severity::Warning,
+            // Tools that create and update the same thing often differ in little more than the verb. What no item
+            // provides may be there from the beginning.
+            Self::NearDuplicate { .. } | Self::UndescribedParameters { .. } | Self::UnprovidedRequirements { .. } => {
+                Severity::Note
+            }
         }
     }
 }
@@ -184,6 +198,7 @@ pub fn lint(catalog: &Catalog, limits: &SchemaLimits) -> LintReport {
         .collect();
     let duplicates = duplicates(items);
     findings.extend(near(items, &duplicates));
+    findings.extend(missing(catalog));
     findings.extend(duplicates.iter().enumerate().filter_map(|(position, of)| {
         of.map(|of| finding(&items[position], Problem::Duplicate { of: items[of].id.clone() }))
     }));
@@ -358,6 +373,27 @@ fn undescribed_parameters(item: &SelectableItem) -> Option<Problem> {
     (count > 0).then_some(Problem::UndescribedParameters { count, examples })
 }
 
+/// What items depend on and require that is nowhere in the catalog.
+fn missing(catalog: &Catalog) -> Vec<Finding> {
+    let items = catalog.items();
+    let provided: HashSet<&str> = items.iter().flat_map(|item| &item.provides).map(String::as_str).collect();
+    // Items of the Python package keep the ids that they refer to each other by.
+    let foreign: HashSet<&str> = items.iter().filter_map(|item| item.metadata.get("id")?.as_str()).collect();
+    let mut findings = Vec::new();
+    for item in items {
+        let own = item.depends_on.iter().map(String::as_str).filter(|id| catalog.get(id).is_none());
+        let others = item.metadata.get("depends_on").and_then(Value::as_array).into_iter().flatten();
+        let others = others.filter_map(Value::as_str).filter(|id| !foreign.contains(id));
+        let ids: Vec<String> = own.chain(others).map(str::to_owned).collect();
+        let names = item.requires.iter().filter(|name| !provided.contains(name.as_str()));
+        let names: Vec<String> = names.cloned().collect();
+        let unknown = (!ids.is_empty()).then_some(Problem::UnknownDependencies { ids });
+        let unprovided = (!names.is_empty()).then_some(Problem::UnprovidedRequirements { names });
+        findings.extend(unknown.into_iter().chain(unprovided).map(|problem| finding(item, problem)));
+    }
+    findings
+}
+
 /// For every item the position of the first callable item with the same name, description and argument schema, when
 /// that is another item.
 fn duplicates(items: &[SelectableItem]) -> Vec<Option<usize>> {
@@ -407,7 +443,11 @@ mod tests {
     use super::*;
 
     fn found(tools: &[Value]) -> String {
-        let report = lint(&Catalog::from_values(tools, Some("s")).unwrap(), &SchemaLimits::default());
+        found_in(&Catalog::from_values(tools, Some("s")).unwrap())
+    }
+
+    fn found_in(catalog: &Catalog) -> String {
+        let report = lint(catalog, &SchemaLimits::default());
         assert_eq!(report.counts.values().sum::<usize>(), report.findings.len());
         report.findings.iter().map(|finding| serde_json::to_string(finding).unwrap() + "\n").collect()
     }
@@ -430,6 +470,7 @@ mod tests {
             json!({"name": "wipe", "description": "word ".repeat(600), "annotations": {"destructiveHint": true, "readOnlyHint": true}}),
             json!({"name": "tagged", "description": "Both", "tags": ["read-only", "destructive"]}),
             json!({"name": "bad", "description": "Bad", "inputSchema": {"type": "object", "required": "a"}, "outputSchema": {"$ref": "#/a"}}),
+            json!({"id": "s.pay", "kind": "tool", "name": "pay", "description": "Pays", "depends_on": ["s.find", "s.pay"], "requires": ["token"]}),
         ];
         insta::assert_snapshot!(found(&tools), @r##"
         {"id":"s:bad#2bd81fe4","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/required","reason":"\"a\" is not of type \"array\""}
@@ -437,11 +478,35 @@ mod tests {
         {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"arguments_not_object"}
         {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"missing_description"}
         {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"unusual_name","name":"list files"}
+        {"id":"s:pay#a399aee8","severity":"warning","problem":"unknown_dependencies","ids":["s.find"]}
         {"id":"s:tagged#61d1e831","severity":"warning","problem":"contradictory_safety"}
         {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"contradictory_safety"}
         {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"long_description","tokens":601,"limit":512}
         {"id":"s:list_files#37b3bd9a","severity":"note","problem":"undescribed_parameters","count":3,"examples":["a","b","c"]}
+        {"id":"s:pay#a399aee8","severity":"note","problem":"unprovided_requirements","names":["token"]}
         "##);
+    }
+
+    #[test]
+    fn what_items_refer_to_outside_the_catalog_is_found() {
+        let item = |id: &str, depends_on: &[&str], provides: &[&str], requires: &[&str]| {
+            let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+            SelectableItem {
+                depends_on: owned(depends_on),
+                provides: owned(provides),
+                requires: owned(requires),
+                ..SelectableItem::tool(id, "shop", id.split([':', '@']).nth(1).unwrap(), id)
+            }
+        };
+        let items = vec![
+            item("shop:find@1", &[], &["order"], &[]),
+            item("shop:refund@1", &["shop:find@1", "shop:find", "gone:login@1"], &[], &["order", "token", "user"]),
+            item("shop:send@1", &["shop:find@1"], &["parcel"], &["order", "parcel"]),
+        ];
+        insta::assert_snapshot!(found_in(&Catalog::new(items).unwrap()), @r#"
+        {"id":"shop:refund@1","severity":"warning","problem":"unknown_dependencies","ids":["shop:find","gone:login@1"]}
+        {"id":"shop:refund@1","severity":"note","problem":"unprovided_requirements","names":["token","user"]}
+        "#);
     }
 
     #[test]

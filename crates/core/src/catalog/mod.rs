@@ -21,7 +21,7 @@ mod tool_id;
 pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, diff};
 pub use error::{CatalogError, Fault};
 pub use formats::{CallNames, Refused, ToolFormat, UnknownForm, Written, is_template, mcp_listing, routing_decision};
-pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, inspect};
+pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, definition_tokens, inspect};
 pub use item::{Kind, Safety, SelectableItem};
 #[cfg(feature = "lint")]
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};

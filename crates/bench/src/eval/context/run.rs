@@ -228,7 +228,7 @@ fn tally<'n>(names: impl Iterator<Item = &'n str>) -> BTreeMap<String, usize> {
 fn ingested(conversation: &Conversation, firewall: &Firewall) -> Result<Transcript, String> {
     let mut transcript = Transcript::default();
     let mut seen = Seen::default();
-    for Event { item, output } in &conversation.events {
+    for Event { item, output, .. } in &conversation.events {
         let call = item.parent_id.as_ref().and_then(|parent| transcript.get(parent.as_str()));
         let item = match (output, call) {
             (Some(output), Some(call)) => {
@@ -269,7 +269,7 @@ fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: 
 
 /// An event as the conversation carries it, with a line break: its text; a call with the name of the function; after the
 /// texts of a result what else is in it, as JSON without the bytes, which no prompt holds as text.
-pub(super) fn told(Event { item, output }: &Event) -> String {
+pub(super) fn told(Event { item, output, .. }: &Event) -> String {
     let text = match function_name(item).filter(|_| is_call(item)) {
         Some(name) => Cow::Owned(format!("{name}({})", item.text)),
         None => Cow::Borrowed(&*item.text),
@@ -517,9 +517,9 @@ mod tests {
         let parts = [PartBody::Text("text".to_owned()), picture, link].map(Part::new);
         let output = ToolOutput { parts: parts.to_vec(), ..ToolOutput::default() };
         let result = ContextItem::new("r", ItemKind::ToolResult, "text").under("c");
-        assert_eq!(told(&Event { item: call.clone(), output: None }), "fs.read({})\n");
+        assert_eq!(told(&call.clone().into()), "fs.read({})\n");
         assert_eq!(
-            told(&Event { item: result, output: Some(output) }),
+            told(&Event { output: Some(output), ..result.into() }),
             "text\n{\"type\":\"image\",\"mimeType\":\"image/png\"}\n{\"type\":\"resource_link\",\"uri\":\"a:b\",\"name\":\"B\"}\n"
         );
         let catalog = |name: &str| CountedCatalog {
@@ -528,7 +528,7 @@ mod tests {
             sha256: String::new(),
         };
         let plain = ContextItem::new("d", ItemKind::ToolCall, "fs.read(path='x')");
-        let events = [call, plain].map(|item| Event { item, output: None }).to_vec();
+        let events = [call, plain].map(Event::from).to_vec();
         let conversation = Conversation { events, ..Conversation::default() };
         assert!(catalog("fs.read").serves(&conversation) && !catalog("fs.write").serves(&conversation));
         assert!(!catalog("fs.read").serves(&Conversation::default()));

@@ -59,14 +59,8 @@ fn lines(text: &str) -> String {
 
 /// The budget as bars: each kind of event, what stands around them, and what is free.
 fn parts(body: &mut String, stats: &BuildStats) {
-    let kinds = stats.tokens_per_section.iter().map(|(kind, tokens)| (kind.name(), *tokens));
-    let around = ("memory, header and footer", stats.header_footer_tokens);
-    let mut rows: Vec<(&str, &str, usize)> = std::iter::once(around)
-        .chain(kinds)
-        .filter(|row| row.1 > 0)
-        .map(|(name, tokens)| (name, "c0", tokens))
-        .collect();
-    rows.sort_by_key(|(name, _, tokens)| (std::cmp::Reverse(*tokens), *name));
+    let mut rows: Vec<(&str, &str, usize)> =
+        stats.parts().into_iter().map(|(name, tokens)| (name, "c0", tokens)).collect();
     rows.push(("free", "c4", stats.budget.saturating_sub(stats.prompt_tokens)));
     body.push_str("<h2 id=\"parts\">Tokens by part</h2>\n<ul class=\"bars\">\n");
     for (name, class, tokens) in rows {

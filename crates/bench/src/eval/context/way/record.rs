@@ -56,7 +56,7 @@ impl WayKind {
         match self {
             Self::Memory | Self::MemoryFile | Self::MemorySqlite | Self::MemoryMem0 => "consolidate, replay --memory",
             Self::Handoff => "handoff --out, replay",
-            Self::Envelopes => "ContextManager::ingest_envelope",
+            Self::Envelopes => "ingest, replay",
             Self::Hooks => "ingest --config, replay --config",
         }
     }
