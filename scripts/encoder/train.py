@@ -16,6 +16,9 @@ import numpy as np
 import examples as data
 import network
 import text
+from data import LICENCES
+from everyday import ASKED, LICENCE
+from everyday import SAID as SAID_SO
 
 SEED = 20261
 BATCH, TEMPERATURE, RATE, WARM = 96, 0.05, 5e-5, 30
@@ -167,7 +170,13 @@ def main():
         "inputs": {path.name: digest(path) for path in (
             given.pairs / "pairs.jsonl.gz", given.pairs / "tools.jsonl.gz", given.everyday, given.model / "model.safetensors",
             *([given.paraphrases] if given.paraphrases else []))},
-        "kept_apart": given.kept_apart, "left_out": data.HELD_OUT, "steps": given.steps,
+        "kept_apart": given.kept_apart, "left_out": data.HELD_OUT,
+        "attribution": {
+            "model": "all-MiniLM-L6-v2, Apache-2.0, by the Sentence Transformers authors; changed: fine-tuned by scripts/train-encoder on the "
+            "sources below, averaged with the weights from before, and rounded",
+            "sources": {source: LICENCES[source] for source in drawn.sources} | dict.fromkeys((ASKED, SAID_SO), LICENCE),
+        },
+        "steps": given.steps,
         "parameters": {k: globals()[k] for k in (
             "SEED", "BATCH", "TEMPERATURE", "RATE", "WARM", "BACKWARD", "UNANSWERABLE", "QUERY_PIECES", "TOOL_PIECES", "ONE_PLACE", "SAID", "MEMORY")},
         "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": sys.version.split()[0]},
