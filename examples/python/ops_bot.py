@@ -60,8 +60,8 @@ def test():
 
     with tempfile.TemporaryDirectory() as folder:
         bot = Bot(folder, model, lambda tool, arguments: log)
-        for name in ("monday", "tuesday"):
-            bot.incident(name, "search the logs for what broke checkout")
+        for name, part in (("monday", "checkout"), ("tuesday", "the basket")):
+            bot.incident(name, f"search the logs for what broke {part}")
             bot.learn(name, owner="team payments", runbook="end the session that holds the lock")
         shown.clear()
         answer = bot.incident("friday", "checkout is slow again, search the logs; who is the owner?")
