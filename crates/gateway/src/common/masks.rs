@@ -16,8 +16,8 @@ use std::sync::Arc;
 use super::settings::{ExpandError, Reference};
 use contextweaver_core::files::read_text_file;
 
-/// Bytes of a file that a configuration refers to, at most: secrets are short.
-const LARGEST_FILE: u64 = 64 << 10;
+/// Bytes of a file with a secret that a configuration refers to, at most.
+pub(crate) const LARGEST_SECRET: u64 = 64 << 10;
 
 /// Characters of a value that is covered, at least.
 const SHORTEST: usize = 4;
@@ -104,7 +104,7 @@ impl<'e> Noted<'e> {
                 }
             },
             Reference::File(path) => {
-                let text = read_text_file(&self.folder.join(path), LARGEST_FILE);
+                let text = read_text_file(&self.folder.join(path), LARGEST_SECRET);
                 text.map_err(|error| ExpandError::Unread(error.to_string()))?.trim().to_owned()
             }
         };

@@ -671,9 +671,9 @@ impl UpstreamEntry {
         let noted = Noted::new(environment, folder);
         // Where the gateway may start without this server, a variable that is not set costs this server alone.
         let noted = if is_needed { noted } else { noted.tolerant() };
-        let expanded =
-            |field: &str, text: &str| replaced(text, &|one| noted.get(one)).map_err(|e| FieldError::new(field, e));
-        let expand = |field: &str, text: &str| expanded(field, text).map_err(|error| error.under(place));
+        let expand = |field: &str, text: &str| {
+            replaced(text, &|one| noted.get(one)).map_err(|error| FieldError::new(field, error).under(place))
+        };
         let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
             let each = |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(each).collect::<Result<BTreeMap<_, _>, FieldError>>()
@@ -686,7 +686,7 @@ impl UpstreamEntry {
         };
         let mut headers = expand_all("headers", &self.headers)?;
         let has_credentials = self.credentials.is_some();
-        let credentials = self.credentials.take().map(|section| section.checked(folder, &expanded, &mut headers));
+        let credentials = self.credentials.take().map(|section| section.checked(&noted, &mut headers));
         let credentials = match credentials.transpose() {
             // Where a variable is not set the server is not asked, and what is made of it may be anything.
             Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
@@ -1073,6 +1073,10 @@ mod tests {
         assert!(!format!("{first:?}").contains("first-token"));
         std::fs::write(&key, "second-token\n").unwrap();
         assert_ne!(read().unwrap().upstreams["a"], first.upstreams["a"]);
+        let exchange = "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp'}}, upstreams: {a: {url: 'http://h/mcp', \
+                        credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, client_secret_file: key, audience: a}}}}}";
+        let exchanged = GatewayConfig::parse(exchange, folder.path(), &|_| None).unwrap();
+        assert_eq!(exchanged.upstreams["a"].masks.cover("refused: second-token"), "refused: ${file:key}");
         let elsewhere = parse("http: {token: '${file:key}'}").unwrap_err().to_string();
         assert!(elsewhere.contains("`${file:key}` is read for upstreams only"), "{elsewhere}");
     }

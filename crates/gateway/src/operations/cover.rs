@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::import::{divided, is_harmless, is_secret_name, is_short_secret};
+use crate::common::masks::LARGEST_SECRET;
 use crate::common::settings::Reference;
 use contextweaver_context::store::redact;
 
@@ -19,9 +20,6 @@ const SHORTEST: usize = 4;
 
 /// Characters of a value that is looked for in other encodings and by its beginning, at least.
 const LONG: usize = 8;
-
-/// Bytes of a file with a secret that are read, at most.
-const LARGEST_SECRET: u64 = 64 * 1024;
 
 /// Entries of a list that are shown, at most.
 const MOST_ENTRIES: usize = 1000;
@@ -85,14 +83,21 @@ impl Cover {
         }
     }
 
-    /// Notes what the files hold that a text refers to by `${file:PATH}`.
-    fn note_files_of(&mut self, text: &str, folder: &Path) {
-        let mut rest = text;
-        while let Ok(Some((_, reference, after))) = Reference::first(rest) {
-            if let Reference::File(path) = reference {
-                self.note_file(&folder.join(path));
+    /// Notes what the files hold that texts of a configuration refer to by `${file:PATH}`.
+    fn note_files_of(&mut self, tree: &Value, folder: &Path) {
+        match tree {
+            Value::String(text) => {
+                let mut rest = text.as_str();
+                while let Ok(Some((_, reference, after))) = Reference::first(rest) {
+                    if let Reference::File(path) = reference {
+                        self.note_file(&folder.join(path));
+                    }
+                    rest = after;
+                }
             }
-            rest = after;
+            Value::Array(items) => items.iter().for_each(|item| self.note_files_of(item, folder)),
+            Value::Object(members) => members.values().for_each(|value| self.note_files_of(value, folder)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
@@ -154,6 +159,11 @@ impl Cover {
     /// A configuration as it is shown. What is not shown is noted; paths of files with secrets are below `folder`. Of one that
     /// is not `accepted`, where a field may be anything, only the names and numbers are shown.
     pub(super) fn configuration(&mut self, tree: &Value, folder: &Path, accepted: bool) -> Value {
+        self.note_files_of(tree, folder);
+        self.section(tree, folder, accepted)
+    }
+
+    fn section(&mut self, tree: &Value, folder: &Path, accepted: bool) -> Value {
         match tree {
             Value::Object(members) => {
                 let shown = members.iter().map(|(name, value)| {
@@ -167,23 +177,16 @@ impl Cover {
     }
 
     fn field(&mut self, name: &str, value: &Value, folder: &Path, accepted: bool) -> Value {
-        if let Value::String(text) = value {
-            self.note_files_of(text, folder);
-        }
         match value {
             Value::Object(members) if NAMES_ALONE.contains(&name) => {
-                members.values().filter_map(Value::as_str).for_each(|text| self.note_files_of(text, folder));
                 let hidden = members.iter().map(|(name, value)| {
                     let hidden = self.hide(name, value);
                     (name.clone(), hidden)
                 });
                 Value::Object(hidden.collect::<Map<_, _>>())
             }
-            Value::Object(_) => self.configuration(value, folder, accepted),
-            Value::Array(items) if name == "args" && accepted => {
-                items.iter().filter_map(Value::as_str).for_each(|text| self.note_files_of(text, folder));
-                self.arguments(items)
-            }
+            Value::Object(_) => self.section(value, folder, accepted),
+            Value::Array(items) if name == "args" && accepted => self.arguments(items),
             Value::Array(items) => items.iter().map(|item| self.field(name, item, folder, accepted)).collect(),
             Value::String(text) if !accepted => self.hide(name, &text.as_str().into()),
             Value::String(text) if is_secret_name(name) && name.ends_with("_file") => {

@@ -1,14 +1,13 @@
 //! As whom an upstream over HTTP is asked: as the gateway, or as each caller.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use serde::Deserialize;
 
+use crate::common::masks::Noted;
 use crate::common::secret::Secret;
-use crate::common::settings::{FieldError, is_loopback};
-use contextweaver_core::files::read_text_file;
+use crate::common::settings::{FieldError, Reference, is_loopback, replaced};
 
 /// As whom an upstream is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -111,7 +110,7 @@ struct ExchangeSection {
     token_endpoint: String,
     client_id: String,
     client_secret: Option<String>,
-    client_secret_file: Option<PathBuf>,
+    client_secret_file: Option<String>,
     #[serde(default)]
     client_authentication: ClientAuthentication,
     audience: Option<String>,
@@ -119,21 +118,20 @@ struct ExchangeSection {
     scope: Option<String>,
 }
 
-/// A file of more bytes holds no secret.
-const LONGEST_SECRET: u64 = 64 << 10;
-
-/// Replaces the references in the text of the field of that name.
-type Expand<'e> = &'e dyn Fn(&str, &str) -> Result<String, FieldError>;
+/// The text of the field of that name, with its references replaced.
+fn expand(noted: &Noted<'_>, field: &str, text: &str) -> Result<String, FieldError> {
+    replaced(text, &|one| noted.get(one)).map_err(|error| FieldError::new(field, error))
+}
 
 impl CredentialsSection {
-    /// The rule; `headers` are what goes with every request, and get those of `static`.
+    /// The rule; `headers` are what goes with every request, and get those of `static`. What is read of the environment and of
+    /// files is noted.
     ///
     /// # Errors
     /// There is not exactly one rule, or a field of it cannot be used.
     pub(crate) fn checked(
         self,
-        folder: &Path,
-        expand: Expand<'_>,
+        noted: &Noted<'_>,
         headers: &mut BTreeMap<String, String>,
     ) -> Result<Credentials, FieldError> {
         match (self.fixed, self.passthrough, self.exchange) {
@@ -144,7 +142,7 @@ impl CredentialsSection {
                     if is_there {
                         return Err(FieldError::new(field, "is also set under `headers`; remove one of the two"));
                     }
-                    headers.insert(name.clone(), expand(&field, value)?);
+                    headers.insert(name.clone(), expand(noted, &field, value)?);
                 }
                 Ok(Credentials::Static)
             }
@@ -155,7 +153,7 @@ impl CredentialsSection {
                 Ok(Credentials::Passthrough(rule))
             }
             (None, None, Some(section)) => {
-                let checked = section.checked(folder, expand).map_err(|error| error.under("exchange"))?;
+                let checked = section.checked(noted).map_err(|error| error.under("exchange"))?;
                 Ok(Credentials::Exchange(checked))
             }
             _ => Err(FieldError::new(
@@ -167,14 +165,13 @@ impl CredentialsSection {
 }
 
 impl ExchangeSection {
-    fn checked(self, folder: &Path, expand: Expand<'_>) -> Result<Exchange, FieldError> {
-        let token_endpoint = endpoint(&expand("token_endpoint", &self.token_endpoint)?)?;
+    fn checked(self, noted: &Noted<'_>) -> Result<Exchange, FieldError> {
+        let token_endpoint = endpoint(&expand(noted, "token_endpoint", &self.token_endpoint)?)?;
         check_name("client_id", &self.client_id)?;
         let secret = match (&self.client_secret, &self.client_secret_file) {
-            (Some(text), None) => expand("client_secret", text)?,
+            (Some(text), None) => expand(noted, "client_secret", text)?,
             (None, Some(file)) => {
-                let read = read_text_file(&folder.join(file), LONGEST_SECRET);
-                read.map_err(|error| FieldError::new("client_secret_file", error))?
+                noted.get(Reference::File(file)).map_err(|error| FieldError::new("client_secret_file", error))?
             }
             _ => {
                 let reason = "needs `client_secret` or `client_secret_file`, and not both";
