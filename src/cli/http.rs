@@ -120,6 +120,41 @@ pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
     })
 }
 
+/// The signals to this process since it began to start. One to read the configuration again waits until it can be heeded.
+pub(super) struct Told<N> {
+    next: N,
+    /// Whether there is one to read the configuration again that nobody has heeded yet.
+    is_to_reload: bool,
+}
+
+impl<N: AsyncFnMut() -> Signal> From<N> for Told<N> {
+    fn from(next: N) -> Self {
+        Self { next, is_to_reload: false }
+    }
+}
+
+impl<N: AsyncFnMut() -> Signal> Told<N> {
+    /// The next signal that nobody has heeded.
+    pub(super) async fn next(&mut self) -> Signal {
+        if std::mem::take(&mut self.is_to_reload) { Signal::Reload } else { (self.next)().await }
+    }
+
+    /// Ends at a signal to end.
+    pub(super) async fn ended(&mut self) {
+        while (self.next)().await == Signal::Reload {
+            self.is_to_reload = true;
+        }
+    }
+
+    /// What comes of `work`; `None` at a signal to end, with which it is dropped.
+    pub(super) async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.ended() => None,
+        }
+    }
+}
+
 /// Ends when this process is told anything by a signal: it has no configuration to read again.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ macro_rules! schemas {
 schemas! {
     "answers": "answers to the calls of a catalog without servers, `mcp serve --answers` (JSON)",
     "audit": "a line of the audit log of a gateway (JSON lines)",
+    "callers": "the callers of `serve`, `--callers` (YAML or JSON)",
     "catalog": "catalogs of tools (JSON or YAML)",
     "choice": "a line of the answers that `bench eval --record` writes (JSON lines)",
     "collection": "gold/*/collection.toml",

@@ -7,25 +7,27 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::http::{HttpArgs, listen_help, signalled};
+use super::http::{HttpArgs, Signal, Told, listen_help, signals};
 use super::mcp::block_on_runtime;
 use super::session::context_config;
 use super::source::{CatalogSource, read_config};
+use super::terminal::line;
 use super::{Outcome, feedback, models, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
-use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig, OtlpConfig};
+use contextweaver_gateway::{Answer, Api, ApiControl, ApiServer, CallersConfig, HttpConfig, OtlpConfig, ProxyRule};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Router, RoutingConfig};
 
 /// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("listen", |flag| flag.help(listen_help(listen()))), after_help = "\
 GET /openapi.json describes the API; docs/http.md has examples. Answers are what the commands print with --format json.
 
 Examples:
   contextweaver serve --catalog servers/
   contextweaver serve --listen 127.0.0.1:0
-  contextweaver serve --catalog servers/ --listen 0.0.0.0:8100 --token-file token --allowed-host tools.example")]
+  contextweaver serve --catalog servers/ --listen 0.0.0.0:8100 --token-file token --allowed-host tools.example
+  contextweaver serve --catalog servers/ --callers callers.yaml --trusted-proxy 127.0.0.1 --allowed-host tools.example")]
 pub(super) struct Args {
     /// Catalog file or folder for requests without a catalog of their own; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -57,6 +59,17 @@ pub(super) struct Args {
     otlp: Option<PathBuf>,
     #[command(flatten)]
     http: HttpArgs,
+    /// The callers, each with a token and bounds of its own (YAML or JSON); a hangup signal has the file read again
+    #[arg(long, value_name = "FILE", conflicts_with = "token_file", help_heading = "HTTP")]
+    callers: Option<PathBuf>,
+    /// A proxy that names the hosts of callers in `X-Forwarded-For`; repeatable
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS[/BITS]",
+        value_parser = ProxyRule::parse,
+        help_heading = "HTTP"
+    )]
+    trusted_proxies: Vec<ProxyRule>,
 }
 
 /// The engines behind the transport of the gateway.
@@ -113,24 +126,59 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     // The vocabulary is decoded before the first request waits for it.
     let _ = contextweaver_core::text::Estimator::default().count("");
-    let mut http = HttpConfig { body_limit: args.body_limit, ..HttpConfig::default() };
-    http.listen = listen();
-    args.http.apply(&mut http)?;
-    if http.body_limit == 0 {
-        bail!("--body-limit must be more than 0");
-    }
+    let http = http(args)?;
     let otlp = args.otlp.as_deref().map(OtlpConfig::load).transpose().context("--otlp")?;
     block_on_runtime(&mut tokio::runtime::Builder::new_multi_thread(), async {
         let mut server = ApiServer::bind(Arc::new(Interface(engines)), http).await?;
         if let Some(otlp) = &otlp {
             server = server.exporting(otlp).context("--otlp")?;
         }
-        let ended = signalled()?;
-        // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
+        let mut told = Told::from(signals()?);
+        // Who started it with port 0 learns here where it is, and that signals are heeded from now on.
         writeln!(std::io::stderr(), "listening at http://{}", server.address()?)?;
-        server.serve(ended).await;
+        let control = server.control();
+        server.serve(heed(&mut told, args, &control)).await;
         Ok(Outcome::Ok)
     })
+}
+
+/// How it listens and who may ask, as the arguments and the file of callers say now.
+fn http(args: &Args) -> Result<HttpConfig> {
+    let trusted_proxies = args.trusted_proxies.clone();
+    let mut http = HttpConfig { body_limit: args.body_limit, trusted_proxies, ..HttpConfig::default() };
+    http.listen = listen();
+    args.http.apply(&mut http)?;
+    if http.body_limit == 0 {
+        bail!("--body-limit must be more than 0");
+    }
+    if let Some(path) = &args.callers {
+        let callers = CallersConfig::load(path).context("--callers")?;
+        callers.admit(&mut http).with_context(|| format!("--callers: {}", path.display()))?;
+    }
+    Ok(http)
+}
+
+/// Reads the file of callers again at each signal to do so, until a signal ends it. Without such a file, every signal does.
+async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, control: &ApiControl) {
+    while told.next().await == Signal::Reload && args.callers.is_some() {
+        let Some(outcome) = told.unless_ended(reload(args, control)).await else { return };
+        // Nobody may listen any more.
+        let _ = match outcome {
+            Ok(()) => line(&mut std::io::stderr(), "contextweaver: the callers were read again and are in force"),
+            Err(error) => line(
+                &mut std::io::stderr(),
+                format_args!("contextweaver: the previous callers stay in force: {error:#}"),
+            ),
+        };
+    }
+}
+
+/// Reads the callers again and puts them in force, all or none.
+async fn reload(args: &Args, control: &ApiControl) -> Result<()> {
+    // A file may be slow, or a pipe that nobody writes into.
+    let args = args.clone();
+    let config = tokio::task::spawn_blocking(move || http(&args)).await??;
+    Ok(control.put(config)?)
 }
 
 fn router(args: &Args, routing: RoutingConfig) -> Result<Router> {

@@ -776,6 +776,98 @@ fn a_collector_that_cannot_be_used_is_named_before_anything_is_served() {
     }
 }
 
+#[test]
+#[cfg_attr(windows, ignore = "messages of the system are compared")]
+fn callers_that_cannot_be_used_are_named_before_anything_is_served() {
+    let files = Files::new();
+    for (file, text) in [
+        ("nobody.yaml", "callers: []"),
+        ("large.yaml", "{callers: [{name: a, token: s3cret, body_limit_bytes: 11}]}"),
+        ("spaced.yaml", "{callers: [{name: a, token: 's3cret word'}]}"),
+        ("more.json", r#"{"callers": [{"name": "a", "token": "s3cret", "profile": "p"}]}"#),
+    ] {
+        files.write(file, text);
+    }
+    let refused = [
+        &["--callers", "none.yaml"][..],
+        &["--callers", "nobody.yaml"],
+        &["--callers", "large.yaml"],
+        &["--callers", "spaced.yaml"],
+        &["--callers", "more.json"],
+        &["--callers", "nobody.yaml", "--token-file", "token"],
+        &["--trusted-proxy", "proxy.example"],
+    ]
+    .map(|arguments| {
+        let run = files.run(&[&["serve", "--body-limit", "10"], arguments].concat());
+        let said: Vec<&str> = run.stderr.lines().take(2).map(str::trim).collect();
+        format!("exit {}, {}", run.code, said.join(" ").trim_end())
+    });
+    insta::assert_snapshot!(refused.join("\n"), @r"
+    exit 2, error: --callers caused by: none.yaml: No such file or directory (os error 2)
+    exit 2, error: --callers caused by: nobody.yaml: callers: must name at least one caller
+    exit 2, error: --callers: large.yaml caused by: callers[0].body_limit_bytes: is 11, more than the limit for all callers, which is 10
+    exit 2, error: --callers caused by: spaced.yaml: callers[0]: must be printable ASCII without spaces, and not empty
+    exit 2, error: --callers caused by: more.json: line 1, column 47: unknown field `profile`; expected one of name, token, token_file, max_requests_per_minute, max_requests, body_limit_bytes, metrics
+    exit 2, error: the argument '--callers <FILE>' cannot be used with '--token-file <FILE>'
+    exit 2, error: invalid value 'proxy.example' for '--trusted-proxy <ADDRESS[/BITS]>': `proxy.example` is not an address or a network; write `192.0.2.1` or `192.0.2.0/24`
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn callers_of_a_file_are_served_and_read_again_at_a_signal() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpStream;
+    let files = Files::new();
+    files.write("b.token", "second-token\n");
+    files.write(
+        "callers.yaml",
+        "callers:\n- {name: a, token: first-token, max_requests_per_minute: 2}\n\
+         - {name: b, token_file: b.token, metrics: true}\n",
+    );
+    let mut child = files.start(&["serve", "--listen", "127.0.0.1:0", "--callers", "callers.yaml"]);
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = || {
+        let mut line = String::new();
+        log.read_line(&mut line).unwrap();
+        line
+    };
+    let address = said().trim().strip_prefix("listening at http://").unwrap().to_owned();
+    let ask = |token: &str, what: &str| {
+        let head = format!("{what} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close");
+        let body = "content-type: application/json\r\ncontent-length: 13\r\n\r\n{\"text\": \"a\"}";
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let status = |token: &str| ask(token, "POST /v1/count")[9..12].to_owned();
+    let tokens = ["first-token", "first-token", "first-token", "second-token", "third-token"];
+    assert_eq!(tokens.map(status), ["200", "200", "429", "200", "401"]);
+    let metrics = ask("second-token", "GET /metrics");
+    assert!(metrics.contains(r#"_answers_total{path="/v1/count",status="429",caller="a"} 1"#), "{metrics}");
+    assert!(!metrics.contains("-token"), "{metrics}");
+
+    let signal = |name: &str| {
+        let told = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+    };
+    // A broken file changes nothing, and is named without its token.
+    files.write("callers.yaml", "callers: [{name: c, token: third token}]");
+    signal("-HUP");
+    insta::assert_snapshot!(said(), @"contextweaver: the previous callers stay in force: --callers: callers.yaml: callers[0]: must be printable ASCII without spaces, and not empty");
+    assert_eq!(status("second-token"), "200");
+    files.write("callers.yaml", "callers: [{name: c, token: third-token}]");
+    signal("-HUP");
+    insta::assert_snapshot!(said(), @"contextweaver: the callers were read again and are in force");
+    assert_eq!(["second-token", "third-token"].map(status), ["401", "200"]);
+    signal("-TERM");
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert_eq!((child.wait().unwrap().code(), rest.as_str()), (Some(0), ""));
+}
+
 /// A Python file is read by `fastmcp inspect`; scripts/python-recipes compares what the real one writes.
 #[cfg(unix)]
 #[test]

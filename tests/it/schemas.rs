@@ -24,7 +24,7 @@ use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::memory::MemoryFile;
 use contextweaver_context::store::Session;
-use contextweaver_gateway::{Answers, AuditLine, OtlpConfig};
+use contextweaver_gateway::{Answers, AuditLine, CallersConfig, OtlpConfig};
 
 use crate::support::{Files, TOOLS, checkout};
 
@@ -137,10 +137,12 @@ fn the_configurations_of_pages_are_valid() {
             assert!(errors.is_empty() && parses(&value), "{page}: {block}{errors:?}");
         }
     }
-    let otlp = blocks("docs/http.md", "yaml");
-    assert_eq!(otlp.len(), 1, "docs/http.md: say what each YAML block is");
-    let parsed = OtlpConfig::parse(&otlp[0], &|_| Some("value".to_owned()));
-    assert!(parsed.is_ok(), "{}{}", otlp[0], parsed.err().unwrap());
+    let of_serve = blocks("docs/http.md", "yaml");
+    let [callers, otlp] = &of_serve[..] else { panic!("docs/http.md: say what each YAML block is") };
+    let parsed = CallersConfig::parse(callers, Path::new(""), &|name| Some(name.to_owned()));
+    assert!(parsed.is_ok(), "{callers}{}", parsed.err().unwrap());
+    let parsed = OtlpConfig::parse(otlp, &|_| Some("value".to_owned()));
+    assert!(parsed.is_ok(), "{otlp}{}", parsed.err().unwrap());
     let catalog = blocks("docs/formats.md", "yaml").pop().unwrap();
     assert!(with_file("c.yaml", &catalog, |path| load(&[path], LoadOptions::default()).is_ok()), "{catalog}");
 }
@@ -582,6 +584,18 @@ fn kinds() -> Vec<Kind> {
             })],
             parses: |value| Answers::parse(&value.to_string()).is_ok(),
             free: &["_meta", "arguments", "structuredContent"],
+        },
+        Kind {
+            schema: "callers",
+            examples: vec![json!({"callers": [
+                {"name": "a", "token": "${env:A}", "max_requests_per_minute": 60, "max_requests": 4, "body_limit_bytes": 1000,
+                    "metrics": true},
+                {"name": "b", "token": "t", "token_file": null}
+            ]})],
+            parses: |value| {
+                CallersConfig::parse(&value.to_string(), Path::new(""), &|name| Some(name.to_owned())).is_ok()
+            },
+            free: &[],
         },
         Kind {
             schema: "routing",

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::chain::{self, Values};
-use crate::cli::http::{HttpArgs, Signal, signals};
+use crate::cli::http::{HttpArgs, Signal, Told, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted, note};
 use contextweaver_core::files::replace_secret_file;
@@ -192,41 +192,6 @@ fn ended_early(args: &Args) -> Result<Outcome> {
         bail!("it was stopped before it was known what would be served");
     }
     Ok(Outcome::Ok)
-}
-
-/// The signals to this process since it began to start. One to read the configuration again waits until it can be heeded.
-struct Told<N> {
-    next: N,
-    /// Whether there is one to read the configuration again that nobody has heeded yet.
-    is_to_reload: bool,
-}
-
-impl<N: AsyncFnMut() -> Signal> From<N> for Told<N> {
-    fn from(next: N) -> Self {
-        Self { next, is_to_reload: false }
-    }
-}
-
-impl<N: AsyncFnMut() -> Signal> Told<N> {
-    /// The next signal that nobody has heeded.
-    async fn next(&mut self) -> Signal {
-        if std::mem::take(&mut self.is_to_reload) { Signal::Reload } else { (self.next)().await }
-    }
-
-    /// Ends at a signal to end.
-    async fn ended(&mut self) {
-        while (self.next)().await == Signal::Reload {
-            self.is_to_reload = true;
-        }
-    }
-
-    /// What comes of `work`; `None` at a signal to end, with which it is dropped.
-    async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            done = work => Some(done),
-            () = self.ended() => None,
-        }
-    }
 }
 
 /// Serves clients until they end or this process is told to; `opened` makes the catalog.

@@ -1,11 +1,26 @@
-//! What makes an entry of a caller unusable, whichever way the caller is known by.
+//! What a caller may be held to, and what makes an entry of one unusable, whichever way the caller is known by.
+
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use crate::common::settings::FieldError;
 
 /// The longest name of a caller, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// An entry of `http.tokens` or `http.tls.clients` cannot be used.
+/// What one caller is held to. Where a bound is `None`, that of all callers applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallerBounds {
+    /// Requests within any sixty seconds, at most; as many as it likes when `None`.
+    pub max_requests_per_minute: Option<NonZeroU32>,
+    /// Requests that are served at a time, at most.
+    pub max_requests: Option<NonZeroUsize>,
+    /// Bytes of a request, at most.
+    pub body_limit: Option<NonZeroUsize>,
+    /// Whether it may read the metrics, which name all callers.
+    pub may_read_metrics: bool,
+}
+
+/// An entry of `http.tokens`, of `http.tls.clients` or of a file of callers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     #[error("the name `{0}` must be 1 to {LONGEST_NAME} printable ASCII characters")]

@@ -1,7 +1,8 @@
 //! What a configuration says about serving over HTTP.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use hyper::Uri;
 use hyper::http::uri::Authority;
 use serde::Deserialize;
 
-use super::caller::{EntryError, check_name};
+use super::caller::{CallerBounds, EntryError, check_name};
 use super::oauth::{OAuthConfig, OAuthSection};
 use super::tls::{TlsConfig, TlsSection};
 use crate::common::settings::{FieldError, duration, expand};
@@ -101,7 +102,7 @@ pub(crate) fn anyone() -> Arc<Identity> {
     Arc::new(Identity { name: "http".to_owned(), profile: None })
 }
 
-/// A rule about hosts or origins cannot be read.
+/// A rule about hosts, origins or proxies cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
     /// The text is not a host.
@@ -116,6 +117,12 @@ pub enum RuleError {
     #[error("`{text}` is not an origin; write `https://host`, with `:port` or `:*` if needed")]
     Origin {
         /// The text that was written as an origin.
+        text: String,
+    },
+    /// The text is neither an address nor a network.
+    #[error("`{text}` is not an address or a network; write `192.0.2.1` or `192.0.2.0/24`")]
+    Proxy {
+        /// The text that was written as an address or a network.
         text: String,
     },
 }
@@ -224,6 +231,54 @@ fn origin_parts(origin: &str) -> Option<(String, String, Option<u16>)> {
     Some((scheme, plain_host(authority), authority.port_u16().or(implied)))
 }
 
+/// A proxy whose word about the address of a client is taken: an address, or a network as in `10.0.0.0/8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyRule {
+    /// Its bits after the first `bits` are zero.
+    network: IpAddr,
+    bits: u32,
+}
+
+impl ProxyRule {
+    /// Reads a rule about proxies.
+    ///
+    /// # Errors
+    /// The text is neither an address nor a network.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        let bad = || RuleError::Proxy { text: text.to_owned() };
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits: u32 = match bits {
+            None => all,
+            Some(bits) => bits.parse().ok().filter(|bits| *bits <= all).ok_or_else(bad)?,
+        };
+        let canonical = address.to_canonical();
+        // An address of IPv4 in the form of IPv6 has 96 bits in front.
+        let bits = if canonical.is_ipv4() { bits.checked_sub(all - 32).ok_or_else(bad)? } else { bits };
+        Ok(Self { network: first_bits(canonical, bits), bits })
+    }
+
+    /// Whether the address is that of the proxy.
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
+        first_bits(address.to_canonical(), self.bits) == self.network
+    }
+}
+
+/// The address with zeros after its first `bits`.
+fn first_bits(address: IpAddr, bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let kept = u32::MAX.checked_shl(32_u32.saturating_sub(bits)).unwrap_or_default();
+            Ipv4Addr::from_bits(address.to_bits() & kept).into()
+        }
+        IpAddr::V6(address) => {
+            let kept = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or_default();
+            Ipv6Addr::from_bits(address.to_bits() & kept).into()
+        }
+    }
+}
+
 /// How the gateway is served over HTTP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpConfig {
@@ -232,6 +287,11 @@ pub struct HttpConfig {
     /// What clients must present, one of these; nothing when there are none, which is for addresses of this machine
     /// only.
     pub tokens: Vec<TokenHolder>,
+    /// What callers are held to, by their names in `tokens`. When it is empty, clients with the same token are told apart by
+    /// their hosts. Only an [`ApiServer`](crate::ApiServer) uses it.
+    pub callers: BTreeMap<String, CallerBounds>,
+    /// The proxies whose `X-Forwarded-For` names the host of a client. Only an [`ApiServer`](crate::ApiServer) uses hosts.
+    pub trusted_proxies: Vec<ProxyRule>,
     /// The certificate that it shows, and those of clients; it speaks in clear when `None`.
     pub tls: Option<TlsConfig>,
     /// The authorization server whose tokens are taken too.
@@ -279,6 +339,8 @@ impl Default for HttpConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             tokens: Vec::new(),
+            callers: BTreeMap::new(),
+            trusted_proxies: Vec::new(),
             tls: None,
             oauth: None,
             allowed_hosts: LOOPBACK.into_iter().map(HostRule::loopback).collect(),
@@ -320,6 +382,11 @@ impl HttpConfig {
         (self.max_bytes_in_flight / 2).max(self.body_limit)
     }
 
+    /// What the caller of this name is held to; `None` where callers are told apart by their hosts.
+    pub(crate) fn bounds_of(&self, name: &str) -> Option<CallerBounds> {
+        (!self.callers.is_empty()).then(|| self.callers.get(name).copied().unwrap_or_default())
+    }
+
     /// Whether who shows nothing is served.
     pub(crate) fn is_open(&self) -> bool {
         self.tokens.is_empty() && self.oauth.is_none() && self.tls.as_ref().is_none_or(|tls| tls.clients.is_empty())
@@ -344,11 +411,11 @@ impl HttpConfig {
 /// An entry of `http.tokens`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TokenEntry {
-    name: String,
-    token: Option<String>,
-    token_file: Option<PathBuf>,
-    profile: Option<String>,
+pub(super) struct TokenEntry {
+    pub(super) name: String,
+    pub(super) token: Option<String>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) profile: Option<String>,
 }
 
 impl TokenEntry {
@@ -383,15 +450,19 @@ fn token_of(
     }
 }
 
-/// The holders of tokens; no two have the same name, or the same token.
-fn holders(
+/// The holders of tokens that the list `field` names; no two have the same name, or the same token.
+///
+/// # Errors
+/// The entry that cannot be used, and why.
+pub(super) fn holders(
+    field: &str,
     entries: Vec<TokenEntry>,
     folder: &Path,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<TokenHolder>, FieldError> {
     let mut holders: Vec<TokenHolder> = Vec::with_capacity(entries.len());
     for (number, entry) in entries.into_iter().enumerate() {
-        let bad = |error: EntryError| FieldError::new(format!("tokens[{number}]"), error);
+        let bad = |error: EntryError| FieldError::new(format!("{field}[{number}]"), error);
         let holder = entry.checked(folder, environment).map_err(bad)?;
         let name = &holder.identity.name;
         if holders.iter().any(|other| other.identity.name == *name) {
@@ -483,7 +554,7 @@ impl HttpSection {
                 return Err(FieldError::new("tokens", "give either `tokens`, or one `token` or `token_file`"));
             }
             (Some(token), _) => vec![TokenHolder::anyone(token)],
-            (None, several) => holders(several, folder, environment)?,
+            (None, several) => holders("tokens", several, folder, environment)?,
         };
         let tls = self.tls.map(|tls| tls.checked(folder).map_err(|error| error.under("tls"))).transpose()?;
         let oauth = self.oauth.map(|oauth| oauth.checked().map_err(|error| error.under("oauth"))).transpose()?;
@@ -516,6 +587,8 @@ impl HttpSection {
         Ok(HttpConfig {
             listen: self.listen,
             tokens,
+            callers: default.callers,
+            trusted_proxies: default.trusted_proxies,
             tls,
             oauth,
             allowed_hosts: match self.allowed_hosts {
@@ -649,6 +722,47 @@ mod tests {
         ];
         for (rule, origin, expected) in origins {
             assert_eq!(OriginRule::parse(rule).unwrap().permits(origin), expected, "{rule} {origin}");
+        }
+        let proxies = [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("::ffff:192.0.2.0/120", "192.0.2.9", true),
+            ("::ffff:192.0.2.0/120", "192.0.3.9", false),
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.1.2.3/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.1", false),
+            ("10.0.0.0/8", "a00::", false),
+            ("192.0.2.128/25", "192.0.2.127", false),
+            ("0.0.0.0/0", "203.0.113.9", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("::/0", "192.0.2.1", false),
+            ("2001:db8::1", "2001:db8::1", true),
+            ("2001:db8::1", "2001:db8::2", false),
+            ("2001:db8:1::/48", "2001:db8:1:ffff::1", true),
+            ("2001:db8:1::/48", "2001:db8:2::1", false),
+        ];
+        for (rule, address, expected) in proxies {
+            let trusts = ProxyRule::parse(rule).unwrap().trusts(address.parse().unwrap());
+            assert_eq!(trusts, expected, "{rule} {address}");
+        }
+        let no_proxies = [
+            "",
+            "*",
+            "proxy.example",
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "10.0.0/8",
+            "::/129",
+            "::ffff:192.0.2.0/95",
+            "10.0.0.1:80",
+        ];
+        for text in no_proxies {
+            let expected = format!("`{text}` is not an address or a network; write `192.0.2.1` or `192.0.2.0/24`");
+            assert_eq!(ProxyRule::parse(text).unwrap_err().to_string(), expected);
         }
     }
 }

@@ -48,9 +48,14 @@ impl<K: Eq + Hash + Clone> Crowd<K> {
 
     /// Opens so many more; `None` when that would be too much.
     pub(super) fn enter_with(self: &Arc<Self>, whose: K, count: usize) -> Option<Place<K>> {
+        self.enter_within(whose, count, self.most())
+    }
+
+    /// Opens so many more for one that may have `most` open, whatever others may.
+    pub(super) fn enter_within(self: &Arc<Self>, whose: K, count: usize, most: usize) -> Option<Place<K>> {
         let mut open = lock(&self.open);
         let held = open.get(&whose).copied().unwrap_or_default();
-        let total = held.checked_add(count).filter(|total| *total <= self.most())?;
+        let total = held.checked_add(count).filter(|total| *total <= most)?;
         open.insert(whose.clone(), total);
         Some(Place { crowd: Arc::clone(self), whose, count })
     }
@@ -103,6 +108,10 @@ mod tests {
         large.shrink(9);
         assert!(crowd.enter_with("a", 3).is_some() && crowd.enter_with("b", 10).is_some());
         drop(large);
+        assert!(crowd.enter_within("a", 11, 10).is_none());
+        let larger = crowd.enter_within("a", 11, 11).unwrap();
+        assert!(crowd.enter("a").is_none() && crowd.enter("b").is_some());
+        drop(larger);
         assert!(lock(&crowd.open).is_empty());
     }
 

@@ -181,7 +181,8 @@ impl Admission {
                 Ok(Admitted { identity: permitted.identity, lease, presented: Some(permitted.presented) })
             }
             Some(oauth) => Err(oauth.challenge(Some(jwt::BadToken::Form))),
-            None => Err(Refused::unauthorized()),
+            None => Err(Refused::text(StatusCode::UNAUTHORIZED, "the bearer token is not known")
+                .with_challenge("Bearer error=\"invalid_token\"".to_owned())),
         }
     }
 }

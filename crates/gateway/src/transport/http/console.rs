@@ -277,7 +277,7 @@ impl Shared {
             approve: bool,
         }
         check_content_type(&head.headers)?;
-        let body = read(body, &self.config).await?;
+        let body = read(body, self.config.body_limit, self.config.read_timeout).await?;
         let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
             Refused::text(StatusCode::BAD_REQUEST, format!("{error}; send {{\"approve\": true}} or false"))
         })?;

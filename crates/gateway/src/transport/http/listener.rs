@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::admission::Admission;
 use super::cors;
+use super::forwarded;
 use super::patience::Patient;
 use super::reply::{Lease, Refused, Reply, empty, whole};
 use super::tls::{Certificate, handshake};
@@ -56,7 +57,8 @@ pub(super) trait Endpoint: Send + Sync + 'static {
     fn close(&self) {}
 }
 
-/// The host that a request comes from, as [`neighbour`] tells hosts apart; every request has it among its extensions.
+/// The host that a request comes from, as [`neighbour`] tells hosts apart and trusted proxies name them; every request has
+/// it among its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Neighbour(pub(super) IpAddr);
 
@@ -240,7 +242,7 @@ impl Listener {
                 continue;
             };
             let (watcher, stream) = (graceful.watcher(), Patient::new(stream, WRITE_TIMEOUT));
-            let served = (Arc::clone(&endpoint), door.clone(), Neighbour(host));
+            let served = (Arc::clone(&endpoint), door.clone(), address.ip());
             connections.spawn(async move {
                 match &config.tls {
                     None => converse(served, None, stream, watcher).await,
@@ -267,7 +269,7 @@ impl Listener {
 
 /// Serves the requests of a connection to its end.
 async fn converse<E: Endpoint>(
-    (endpoint, door, from): (Arc<E>, Doors, Neighbour),
+    (endpoint, door, peer): (Arc<E>, Doors, IpAddr),
     certificate: Option<Arc<Certificate>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     watcher: Watcher,
@@ -275,8 +277,9 @@ async fn converse<E: Endpoint>(
     let mut connection = http1::Builder::new();
     connection.timer(TokioTimer::new()).header_read_timeout(door.now().config.read_timeout);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(from);
         let (endpoint, door, certificate) = (Arc::clone(&endpoint), door.now(), certificate.clone());
+        let sender = forwarded::sender(peer, request.headers(), &door.config.trusted_proxies);
+        request.extensions_mut().insert(Neighbour(neighbour(sender)));
         async move { Ok::<_, Infallible>(respond(endpoint, &door.admission, certificate.as_deref(), request).await) }
     });
     if let Err(error) = watcher.watch(connection.serve_connection(TokioIo::new(stream), service)).await {
@@ -382,19 +385,19 @@ pub(super) fn not_allowed(allowed: &'static str) -> Response<Reply> {
     response
 }
 
-/// The body of a request, in one piece where it came in one.
+/// The body of a request of at most `longest` bytes, in one piece where it came in one.
 ///
 /// # Errors
-/// It is too large, breaks off, or does not arrive in time.
-pub(super) async fn read(body: Incoming, config: &HttpConfig) -> Result<Bytes, Refused> {
+/// It is too large, breaks off, or does not arrive within `patience`.
+pub(super) async fn read(body: Incoming, longest: usize, patience: Duration) -> Result<Bytes, Refused> {
     let too_large = || {
-        let reason = format!("the body has more than {} bytes", config.body_limit);
+        let reason = format!("the body has more than {longest} bytes");
         Refused::text(StatusCode::PAYLOAD_TOO_LARGE, reason)
     };
-    if body.size_hint().lower() > config.body_limit as u64 {
+    if body.size_hint().lower() > longest as u64 {
         return Err(too_large());
     }
-    let collected = tokio::time::timeout(config.read_timeout, Limited::new(body, config.body_limit).collect()).await;
+    let collected = tokio::time::timeout(patience, Limited::new(body, longest).collect()).await;
     match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),

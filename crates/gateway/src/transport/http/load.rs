@@ -9,8 +9,8 @@ use super::reply::Refused;
 use crate::config::http::HttpConfig;
 use crate::transport::crowd::{Crowd, Place};
 
-/// What all requests that are being served take up.
-#[derive(Debug)]
+/// What all requests that are being served take up. Clones count together.
+#[derive(Debug, Clone)]
 pub(super) struct Load {
     requests: Arc<Crowd<String>>,
     bytes: Arc<Crowd<String>>,
@@ -46,8 +46,21 @@ impl Load {
     /// # Errors
     /// `whose` requests take up as much as those of one caller may, or those of all callers do.
     pub(super) fn take(&self, whose: &str, body: &Incoming, longest: usize) -> Result<Taken, Refused> {
-        let request = self.requests.enter(whose.to_owned()).ok_or_else(|| {
-            let most = self.requests.most();
+        self.take_within(whose, self.requests.most(), body, longest)
+    }
+
+    /// The same for a caller of whose requests at most `most` are served at a time.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(super) fn take_within(
+        &self,
+        whose: &str,
+        most: usize,
+        body: &Incoming,
+        longest: usize,
+    ) -> Result<Taken, Refused> {
+        let request = self.requests.enter_within(whose.to_owned(), 1, most).ok_or_else(|| {
             let reason = format!("{most} of your requests are being served; wait for one to finish");
             Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
         })?;

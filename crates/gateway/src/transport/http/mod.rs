@@ -4,6 +4,7 @@ mod admission;
 pub(crate) mod api;
 pub(crate) mod console;
 mod cors;
+mod forwarded;
 mod headers;
 mod jwt;
 mod keys;

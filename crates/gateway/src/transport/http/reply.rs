@@ -288,6 +288,8 @@ pub(super) struct Refused {
     reason: Reason,
     /// What the client may do about it, in the form of the header `WWW-Authenticate`.
     challenge: Option<String>,
+    /// Seconds after which the client may try again, where the status says that it may.
+    retry_after: u64,
 }
 
 #[derive(Debug)]
@@ -299,12 +301,12 @@ enum Reason {
 impl Refused {
     /// Refused with a line of text instead of a message of JSON-RPC.
     pub(super) fn text(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, reason: Reason::Text(reason.into()), challenge: None }
+        Self { status, reason: Reason::Text(reason.into()), challenge: None, retry_after: 1 }
     }
 
     /// Refused with an error of JSON-RPC.
     pub(super) fn rpc(status: StatusCode, id: Option<Raw>, error: RpcError) -> Self {
-        Self { status, reason: Reason::Rpc(id, error), challenge: None }
+        Self { status, reason: Reason::Rpc(id, error), challenge: None, retry_after: 1 }
     }
 
     /// Refused for want of a token.
@@ -316,6 +318,11 @@ impl Refused {
     /// The same with what the client may do about it.
     pub(super) fn with_challenge(self, challenge: String) -> Self {
         Self { challenge: Some(challenge), ..self }
+    }
+
+    /// The same, to be tried again after so many seconds.
+    pub(super) fn with_retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: seconds, ..self }
     }
 
     /// The status that it is refused with.
@@ -339,7 +346,7 @@ impl Refused {
             Reason::Rpc(id, error) => whole(self.status, JSON, message::response(id.as_ref(), &Err(error))),
         };
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         if let Some(challenge) = self.challenge.and_then(|challenge| HeaderValue::from_str(&challenge).ok()) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

@@ -252,7 +252,7 @@ async fn post(
     check_content_type(&head.headers)?;
     let config = Arc::clone(&shared.doors.now().config);
     let mut place = shared.load.take(&client.name, &body, config.body_limit)?;
-    let text = read(body, &config).await?;
+    let text = read(body, config.body_limit, config.read_timeout).await?;
     place.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let of_text = |error: WireError| Refused::rpc(StatusCode::BAD_REQUEST, error.id().cloned(), error.to_rpc());
