@@ -159,6 +159,80 @@ fn a_configuration_is_previewed_and_examined() {
     ");
 }
 
+/// A diagnosis is of servers that others wrote, and goes to others: it is text, without secrets and whole.
+#[test]
+fn a_diagnosis_is_a_page() {
+    let files = files();
+    let hostile = "<script>alert('&')</script>";
+    files.write("session.ndjson", SESSION.replace("find.all", hostile));
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(files.path("gateway.json")).unwrap()).unwrap();
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    config["upstreams"]["<b>shop"] =
+        serde_json::json!({"command": "no-such-program --key hunter2-planted", "env": {"SHOP_TOKEN": token}});
+    files.write("gateway.json", config.to_string());
+    let before = files.names();
+    let doctor = |more: &[&str]| files.run(&[&["mcp", "doctor", "--config", "gateway.json"], more].concat());
+
+    let run = doctor(&["--html", "doctor.html"]);
+    assert!(run.code == 1 && run.stderr.starts_with("wrote doctor.html\n"), "{}", run.shown());
+    let told = doctor(&[]);
+    // But for the time of the start.
+    let without_times = |text: &str| -> String {
+        text.split("started in ").map(|part| part.trim_start_matches(char::is_numeric)).collect()
+    };
+    assert_eq!(without_times(&run.stdout), without_times(&told.stdout));
+    let page = files.page("doctor.html");
+    for never in ["<script", "<b>shop", "('&')", token.as_str(), "hunter2", "http", "<img", "<link"] {
+        assert!(!page.contains(never), "{never}: {page}");
+    }
+    let rows =
+        page.lines().filter(|line| line.starts_with("<tr><th scope=\"row\"") || line.contains("class=\"verdict\""));
+    let rows: Vec<String> = rows
+        .map(|row| match row.split_once("<td>2025-11-25</td><td class=\"n\">") {
+            Some((before, after)) => {
+                format!("{before}<td>2025-11-25</td><td class=\"n\">N<{}", after.split_once('<').unwrap().1)
+            }
+            None => row.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"), @r##"
+    <p class="verdict"><strong>2 errors</strong>, 1 warning, 2 notes. 1 of 2 servers works.</p>
+    <tr><th scope="row">&lt;b&gt;shop</th><td>does not work</td><td>–</td><td class="n">–</td><td class="n">–</td><td class="n">–</td><td class="n">–</td><td class="n">–</td></tr>
+    <tr><th scope="row">notes</th><td>works</td><td>2025-11-25</td><td class="n">N</td><td class="n">2</td><td class="n">0</td><td class="n">0</td><td class="n">42</td></tr>
+    <tr><th scope="row">&lt;b&gt;shop</th><td>not in a sandbox: it may do whatever the gateway&#39;s user may</td></tr>
+    <tr><th scope="row">notes</th><td>not in a sandbox: it may do whatever the gateway&#39;s user may</td></tr>
+    <tr><th scope="row">upstreams.&lt;b&gt;shop.command</th><td>`no-such-program …` is not a program</td><td>move everything after the program into `args`</td></tr>
+    <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>its argument schema is invalid: &quot;objekt&quot; is not a type of JSON Schema at `/type`</td><td>tell the server&#39;s author, or list it in `exclude_tools`</td></tr>
+    <tr><th scope="row">gateway.json</th><td>contains what looks like a secret (github_token, 1 time)</td><td>move it to the environment and write `${env:NAME}` in its place</td></tr>
+    <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>its argument schema does not say &quot;type&quot;: &quot;object&quot;</td><td>nothing to do: this mode shows a different schema</td></tr>
+    <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -</td><td>the modes gateway and proxy show it under a name that all accept</td></tr>
+    "##);
+
+    let json = doctor(&["--html", "again.html", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&found["kind"], json.stderr.as_str()), (&"mcp doctor".into(), "wrote again.html\n"));
+    let tokens: u64 =
+        found["upstreams"].as_array().unwrap().iter().map(|server| server["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(found["outlook"]["tokens"], tokens, "{found}");
+    for name in ["doctor.html", "again.html"] {
+        std::fs::remove_file(files.path(name)).unwrap();
+    }
+
+    // What cannot be written is refused before a server is started.
+    files.write("client.json", "{}");
+    for (path, expected) in [
+        ("gateway.json", "--html gateway.json would write over gateway.json of --config"),
+        ("client.json", "--html client.json would write over client.json of --client"),
+        ("none/x.html", "--html: the file cannot be written; name one in a folder that exists"),
+    ] {
+        let run = doctor(&["--client", "client.json", "--html", path]);
+        assert!(run.code == 2 && run.stdout.is_empty() && run.stderr.contains(expected), "{expected}: {}", run.shown());
+    }
+    std::fs::remove_file(files.path("client.json")).unwrap();
+    assert_eq!(files.names(), before);
+}
+
 #[test]
 fn servers_of_a_client_are_imported_without_their_secrets() {
     let files = files();
@@ -344,6 +418,72 @@ fn events_are_counted() {
     error: none.jsonl
       caused by: No such file or directory (os error 2)
     ");
+}
+
+#[test]
+fn what_a_gateway_did_is_a_page() {
+    use serde_json::json;
+    let files = files();
+    let hostile = "notes:<script>alert('&')</script>#00000000";
+    let event = |event: &str, tool: &str, attributes: &serde_json::Value| {
+        let line = json!({"attributes": attributes, "duration_ms": 2.5, "event": event, "namespace": "notes", "session_id": "a",
+            "success": !event.ends_with("failed"), "timestamp": "2026-11-22T12:00:00.000000+00:00", "tool_id": tool, "version": 1});
+        format!("{line}\n")
+    };
+    let lines = [
+        event("execute.completed", "notes:read#00000000", &json!({"answer_tokens": 300, "result_tokens": 45_678})),
+        event("execute.failed", hostile, &json!({"answer_tokens": 35, "code": "ARGS_INVALID"})),
+        "<script>\n".to_owned(),
+    ];
+    files.write("events.jsonl", lines.concat());
+    files.write(
+        "gateway.yaml",
+        "{diagnostics: events.jsonl, price: {per_million_tokens: 3, currency: EUR}, catalog: x}",
+    );
+    let before = files.names();
+    let stats = |more: &[&str]| files.run(&[&["mcp", "stats"], more].concat());
+
+    let run = stats(&["--html", "stats.html"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "wrote stats.html\n"), "{}", run.shown());
+    assert_eq!(run.stdout, stats(&[]).stdout);
+    let page = files.page("stats.html");
+    for never in ["<script", "('&')", "http", "<img", "<link"] {
+        assert!(!page.contains(never), "{never}: {page}");
+    }
+    for told in [
+        "<strong>45,343 tokens saved</strong> (99.3 %, EUR 0.14). 2 calls of tools, 1 of them failed.",
+        "<bdi>notes</bdi></span><span class=\"n\">2 calls, 1 failed</span>",
+        "<th scope=\"row\">notes:&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;#00000000</th><td class=\"n\">1</td>",
+        "<th scope=\"row\">ARGS_INVALID</th><td class=\"n\">1</td><td>the caller is told what the arguments may be",
+        "<p>1 line is not an event.</p>",
+    ] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+    // The same from another name of the command, with the file instead of a configuration, and with JSON.
+    let again =
+        ["mcp", "events", "--events", "events.jsonl", "--price", "3", "--html", "again.html", "--format", "json"];
+    let again = files.run(&again);
+    let told: serde_json::Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!((&told["kind"], &told["by_server"]["notes"]["count"]), (&json!("mcp events"), &json!(2)));
+    assert_eq!(files.page("again.html"), page.replace("EUR ", "$"));
+    for name in ["stats.html", "again.html"] {
+        std::fs::remove_file(files.path(name)).unwrap();
+    }
+
+    for (arguments, expected) in [
+        (&["--html", "events.jsonl"][..], "--html events.jsonl would write over events.jsonl of `diagnostics`"),
+        (&["--html", "gateway.yaml"], "--html gateway.yaml would write over gateway.yaml of --config"),
+        (&["--events", "events.jsonl", "--html", "./events.jsonl"], "would write over events.jsonl of --events"),
+        (&["--html", "none/x.html"], "--html: the file cannot be written; name one in a folder that exists"),
+        (&["--html", "x.html", "--watch"], "cannot be used with"),
+        (&["--html", "x.html", "--by", "tool"], "cannot be used with"),
+        (&["--html", "x.html", "--url", "http://127.0.0.1:9"], "cannot be used with"),
+        (&["--html", "x.html", "--events", "none.jsonl"], "none.jsonl"),
+    ] {
+        let run = stats(arguments);
+        assert!(run.code == 2 && run.stdout.is_empty() && run.stderr.contains(expected), "{expected}: {}", run.shown());
+    }
+    assert_eq!(files.names(), before);
 }
 
 #[test]

@@ -7,9 +7,12 @@ use anyhow::Result;
 
 use super::block_on;
 use super::chain::{self, Values};
+use crate::cli::files::{Files, writable};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
+use contextweaver_bench::report::html;
 use contextweaver_core::catalog::Severity;
+use contextweaver_core::files::replace_file;
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine};
 
@@ -27,6 +30,7 @@ Examples:
   contextweaver mcp doctor
   contextweaver mcp doctor --config gateway.yaml --client servers.json
   contextweaver mcp doctor --config gateway.yaml --notes
+  contextweaver mcp doctor --config gateway.yaml --html doctor.html
   contextweaver mcp doctor --config gateway.yaml --format json")]
 pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
@@ -38,6 +42,9 @@ pub(in crate::cli) struct Args {
     /// Also show notes (JSON always has them)
     #[arg(long)]
     notes: bool,
+    /// Also write the diagnosis as an HTML page: the servers, what a client sees, and what to fix, with all notes
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -45,6 +52,9 @@ pub(in crate::cli) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = chain::config(args.config.as_deref())?;
+    let files = Files::default().read("--config", [&config]).read("--client", &args.client);
+    files.written("--html", &args.html).check()?;
+    args.html.iter().try_for_each(|path| writable("--html", path))?;
     for path in &args.client {
         ClientFile::read(Place::of(path, None))?;
     }
@@ -55,18 +65,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         None => std::env::var(name).ok(),
     };
     let found = block_on(async { Ok(examine(&config, &environment).await) })?;
+    let origins = values.as_ref().map(origins).unwrap_or_default();
+    if let Some(path) = &args.html {
+        let page = html::doctor(&config.display().to_string(), &found, &origins);
+        replace_file(path, page.as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
     match args.format {
         Format::Json => print_json(out, "mcp doctor", &found)?,
         Format::Text => {
             print(out, &found, args.notes)?;
-            let of_clients: Vec<String> = values.iter().flat_map(Values::of_clients).collect();
-            if !of_clients.is_empty() {
-                note(&format!("from a client's file: {}", of_clients.join(", ")));
-            }
-            let asked: Vec<String> = values.iter().flat_map(Values::asked).collect();
-            if !asked.is_empty() {
-                note(&format!("known to a client alone: {}; set them here to check their servers", asked.join(", ")));
-            }
+            origins.iter().for_each(|origin| note(origin));
             let flag = chain::flag(&config);
             let clients = chain::clients(&args.client);
             note(&match found.has_errors() {
@@ -76,6 +85,21 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     Ok(if found.has_errors() { Outcome::Drift } else { Outcome::Ok })
+}
+
+/// Where values of variables come from, and which were not known.
+fn origins(values: &Values) -> Vec<String> {
+    let mut origins = Vec::new();
+    let of_clients: Vec<String> = values.of_clients().into_iter().collect();
+    if !of_clients.is_empty() {
+        origins.push(format!("from a client's file: {}", of_clients.join(", ")));
+    }
+    let asked: Vec<String> = values.asked().into_iter().collect();
+    if !asked.is_empty() {
+        let asked = asked.join(", ");
+        origins.push(format!("known to a client alone: {asked}; set them here to check their servers"));
+    }
+    origins
 }
 
 fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
@@ -95,15 +119,14 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
         }
     }
     if let Some(outlook) = &found.outlook {
-        let saved = outlook.tokens.saturating_sub(outlook.listed_tokens) as f64 * 100.0 / outlook.tokens.max(1) as f64;
+        let saved = outlook.saved_share() * 100.0;
         let saved = if saved >= 0.5 { format!(", {saved:.0} % less") } else { String::new() };
-        let mode = serde_json::to_value(outlook.mode)?;
         writeln!(
             out,
             "a client sees {} tools of {} tokens (mode {}) instead of {} tools of {} tokens{saved}",
             outlook.listed_tools,
             grouped(outlook.listed_tokens),
-            mode.as_str().unwrap_or_default(),
+            outlook.mode_name(),
             outlook.tools,
             grouped(outlook.tokens)
         )?;

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use time::OffsetDateTime;
 
+use super::super::files::{Files, writable};
 use super::super::price::checked;
 use super::super::source::CatalogSource;
 use super::super::{Format, Outcome, counted, note, print_json};
@@ -21,7 +22,9 @@ use super::rows;
 use super::running;
 use super::watch::{json_line, watch, watch_gateway, written};
 use crate::cli::terminal::{line, shown};
+use contextweaver_bench::report::html;
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::files::replace_file;
 use contextweaver_core::text::{Price, grouped};
 use contextweaver_gateway::{
     AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
@@ -42,6 +45,7 @@ Examples:
   contextweaver mcp stats --by call --limit 50
   contextweaver mcp stats --by tool --catalog servers/
   contextweaver mcp stats --window 1h
+  contextweaver mcp stats --window 7d --html stats.html
   contextweaver mcp stats --watch
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token --watch
   contextweaver mcp events --events gateway.jsonl --format json")]
@@ -77,6 +81,9 @@ pub(in crate::cli) struct Args {
     /// Follow what happens until Ctrl-C
     #[arg(long, conflicts_with = "by")]
     watch: bool,
+    /// Also write the figures as an HTML page: tokens, calls by server and tool, times, and errors with what to do
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "by", "watch"])]
+    html: Option<PathBuf>,
     /// How often the file is read, or the gateway asked
     #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch",
         value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -128,11 +135,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         bail!("--catalog goes with `--by tool`");
     }
     let is_named = args.events.is_some() || args.url.is_some();
-    let path = match &args.config {
+    let configuration = match &args.config {
         None if is_named => None,
         named => Some(chain::config(named.as_deref())?),
     };
-    let config = path.as_deref().map(GatewayConfig::load).transpose()?;
+    let config = configuration.as_deref().map(GatewayConfig::load).transpose()?;
     let mut price = config.as_ref().and_then(|config| config.price.clone());
     if let Some(amount) = args.price {
         let stated = Price { per_million_tokens: amount, ..price.unwrap_or_else(|| Price::dollars(amount)) };
@@ -141,11 +148,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(url) = &args.url {
         return of_running(args, url, price.as_ref(), out);
     }
-    let path = match (&args.events, config.and_then(|config| config.diagnostics)) {
-        (Some(path), _) => path.clone(),
-        (None, Some(path)) => path,
+    let (option, path) = match (&args.events, config.and_then(|config| config.diagnostics)) {
+        (Some(path), _) => ("--events", path.clone()),
+        (None, Some(path)) => ("`diagnostics`", path),
         (None, None) => bail!("the configuration names no file in `diagnostics`; add one, or name it with --events"),
     };
+    let files = Files::default().read("--config", &configuration).read(option, [&path]);
+    files.written("--html", &args.html).check()?;
+    args.html.iter().try_for_each(|path| writable("--html", path))?;
     if args.watch {
         return follow(args, &path, price.as_ref(), out);
     }
@@ -157,6 +167,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (None, format) => {
             let stats = EventStats::read(file, &window).with_context(place)?;
             refuse_foreign(&path, &stats.bad)?;
+            if let Some(to) = &args.html {
+                let page = html::events(&place(), &stats, price.as_ref());
+                replace_file(to, page.as_bytes())?;
+                note(&format!("wrote {}", to.display()));
+            }
             match format {
                 Format::Json => print_json(out, "mcp events", &stats)?,
                 Format::Text => print(out, &stats, price.as_ref())?,

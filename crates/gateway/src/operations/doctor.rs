@@ -33,7 +33,8 @@ use crate::upstream::fault::Fault;
 use crate::upstream::sandbox::Reach;
 use contextweaver_context::store::{SqliteStore, redact};
 use contextweaver_core::catalog::{
-    Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
+    Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, definition_tokens, lint,
+    load_listings,
 };
 use contextweaver_core::files::folder_of;
 use contextweaver_core::text::{Estimator, counted};
@@ -80,8 +81,19 @@ pub struct Health {
     pub resources: usize,
     /// Prompts that it lists.
     pub prompts: usize,
+    /// `cl100k_base` tokens of the definitions of its tools.
+    pub tokens: u64,
     /// What it may reach on this machine.
     pub reach: Reach,
+}
+
+impl Health {
+    /// One that does not answer.
+    fn silent(name: &str, reach: Option<Reach>) -> Self {
+        let reach = reach.unwrap_or(Reach::Remote);
+        let name = name.to_owned();
+        Self { name, version: None, start_ms: None, tools: 0, resources: 0, prompts: 0, tokens: 0, reach }
+    }
 }
 
 /// What a client would see of the servers that answer.
@@ -99,6 +111,24 @@ pub struct Outlook {
     pub listed_tokens: u64,
 }
 
+impl Outlook {
+    /// What clients are shown, as the configuration writes it.
+    #[must_use]
+    pub fn mode_name(&self) -> &'static str {
+        match self.mode {
+            Mode::Gateway => "gateway",
+            Mode::Proxy => "proxy",
+            Mode::Passthrough => "passthrough",
+        }
+    }
+
+    /// The share of the tokens of all definitions that a client is not sent, from 0 to 1; 0 where it is sent more.
+    #[must_use]
+    pub fn saved_share(&self) -> f64 {
+        self.tokens.saturating_sub(self.listed_tokens) as f64 / self.tokens.max(1) as f64
+    }
+}
+
 /// Two tools that are easily taken for each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Confusable {
@@ -113,7 +143,7 @@ pub struct Confusable {
 /// The result of an examination.
 #[derive(Debug, Clone, Serialize)]
 pub struct Examination {
-    /// The servers, by name.
+    /// All servers, by name: also those that were not started, since something is wrong with their configuration.
     pub upstreams: Vec<Health>,
     /// What a client would see; `None` where nothing could be read.
     pub outlook: Option<Outlook>,
@@ -151,13 +181,19 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
         complaints.extend(check_paths(&config));
         complaints.extend(check_kept(&config));
         let captures = capture_all(&config, &lame).await;
-        for (name, captured) in &captures {
-            let (health, found) = check_live(&config, name, reaches.remove(name), captured);
+        for name in config.upstreams.keys() {
+            let mut health = Health::silent(name, reaches.remove(name));
+            if let Some(captured) = captures.get(name) {
+                complaints.extend(check_live(&config, &mut health, captured));
+            }
             upstreams.push(health);
-            complaints.extend(found);
         }
         complaints.extend(check_shared_names(&captures));
-        (outlook, confusable) = look_ahead(&config, captures);
+        let tokens;
+        (outlook, confusable, tokens) = look_ahead(&config, captures);
+        for health in &mut upstreams {
+            health.tokens = tokens.get(namespace(&config, &health.name)).copied().unwrap_or_default();
+        }
     }
     complaints.sort_by(|left, right| {
         right
@@ -545,16 +581,10 @@ fn downloads(upstream: &UpstreamConfig) -> Option<&str> {
     RUNNERS.into_iter().find(|runner| stem.eq_ignore_ascii_case(runner))
 }
 
-fn check_live(
-    config: &GatewayConfig,
-    name: &str,
-    reach: Option<Reach>,
-    captured: &Result<Capture, Fault>,
-) -> (Health, Vec<Complaint>) {
+/// What is wrong with a server that was asked, beside how it is.
+fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Capture, Fault>) -> Vec<Complaint> {
+    let name = &*health.name;
     let place = format!("upstreams.{name}");
-    let reach = reach.unwrap_or(Reach::Remote);
-    let mut health =
-        Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0, reach };
     let is_remote = config
         .upstreams
         .get(name)
@@ -569,14 +599,14 @@ fn check_live(
                         "`{runner}` downloads what it does not have yet, which may take minutes: start it by hand once, \
                          or raise `startup.upstream_timeout_seconds`"
                     );
-                    return (health, vec![Complaint::new(Severity::Error, place, fault.to_string(), remedy)]);
+                    return vec![Complaint::new(Severity::Error, place, fault.to_string(), remedy)];
                 }
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
                 _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
             };
-            return (health, vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)]);
+            return vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)];
         }
     };
     let listing = &capture.listing;
@@ -602,7 +632,7 @@ fn check_live(
     let era = config.upstreams.get(name).map(|upstream| upstream.era).unwrap_or_default();
     complaints.extend(check_era(era, name, &capture.server));
     complaints.extend(check_lists(config.mode, &config.guards.schemas.limits(), name, capture));
-    (health, complaints)
+    complaints
 }
 
 fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture) -> Vec<Complaint> {
@@ -711,17 +741,29 @@ fn is_safe_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(safe)
 }
 
-/// What a client would see of what was captured, and which tools are easily taken for each other.
-fn look_ahead(config: &GatewayConfig, captures: Captures) -> (Option<Outlook>, Vec<Confusable>) {
-    let listings = captures.into_iter().filter_map(|(name, captured)| {
-        let namespace = config.upstreams.get(&name).and_then(|upstream| upstream.namespace.clone());
-        Some((namespace.unwrap_or(name), Arc::new(captured.ok()?.listing)))
-    });
+/// The name under which the definitions of a server are served.
+fn namespace<'c>(config: &'c GatewayConfig, name: &'c str) -> &'c str {
+    config.upstreams.get(name).and_then(|upstream| upstream.namespace.as_deref()).unwrap_or(name)
+}
+
+/// What a client would see of what was captured, which tools are easily taken for each other, and the tokens of the
+/// definitions of each namespace's tools.
+fn look_ahead(config: &GatewayConfig, captures: Captures) -> (Option<Outlook>, Vec<Confusable>, BTreeMap<String, u64>) {
+    let listings = captures
+        .into_iter()
+        .filter_map(|(name, captured)| Some((namespace(config, &name).to_owned(), Arc::new(captured.ok()?.listing))));
     let listings: BTreeMap<String, Arc<protocol::Listing>> = listings.collect();
     let (items, left_out) = items_of(&listings);
-    let confusable = Catalog::new(items.clone()).map(|catalog| confusable(&catalog, &config.guards.schemas.limits()));
+    let (mut pairs, mut of_each) = (Vec::new(), BTreeMap::new());
+    if let Ok(catalog) = Catalog::new(items.clone()) {
+        pairs = confusable(&catalog, &config.guards.schemas.limits());
+        for item in catalog.items().iter().filter(|item| item.kind.is_callable()) {
+            let tokens = definition_tokens(item, Estimator::Cl100kBase) as u64;
+            *of_each.entry(item.server.clone().unwrap_or_default()).or_default() += tokens;
+        }
+    }
     let view = CatalogView::of_items(1, items, left_out, listings, &config.routing);
-    let Some(view) = view.ok().filter(|view| view.tools.is_some()) else { return (None, Vec::new()) };
+    let Some(view) = view.ok().filter(|view| view.tools.is_some()) else { return (None, Vec::new(), of_each) };
     let tools = view.counts().tools;
     let (tokens, of_gateway) = view.definition_tokens();
     let (listed_tools, listed_tokens) = match config.mode {
@@ -734,7 +776,7 @@ fn look_ahead(config: &GatewayConfig, captures: Captures) -> (Option<Outlook>, V
             (pages.len(), pages.iter().map(|tool| Estimator::Cl100kBase.count(&format!("{tool}\n")) as u64).sum())
         }
     };
-    (Some(Outlook { mode: config.mode, tools, listed_tools, tokens, listed_tokens }), confusable.unwrap_or_default())
+    (Some(Outlook { mode: config.mode, tools, listed_tools, tokens, listed_tokens }), pairs, of_each)
 }
 
 /// The pairs of tools whose words are nearly or exactly the same, the likest first.
@@ -801,7 +843,8 @@ mod tests {
         assert_eq!(pairs, [("one:search#00000000", "two:search#00000000")]);
     }
 
-    fn examined(text: &str) -> String {
+    /// What is found, and the folder of the configuration.
+    fn found(text: &str) -> (Examination, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gateway.yaml");
         std::fs::write(&path, text).unwrap();
@@ -811,7 +854,34 @@ mod tests {
             _ => None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let found = runtime.block_on(examine(&path, &environment));
+        (runtime.block_on(examine(&path, &environment)), folder)
+    }
+
+    #[test]
+    fn every_server_has_its_state_and_its_share_of_the_tokens() {
+        let manual = tempfile::tempdir().unwrap();
+        std::fs::write(manual.path().join("lamps.md"), "# Lamps\n\nA desk lamp costs 12.50.\n").unwrap();
+        let manual = manual.path().display();
+        let (found, _folder) = found(&format!(
+            "{{upstreams: {{a: {{documents: '{manual}'}}, gone: {{command: no-such-program}}, \
+             other: {{namespace: named, documents: '{manual}'}}}}}}"
+        ));
+        let servers: Vec<_> =
+            found.upstreams.iter().map(|one| (&*one.name, one.version.is_some(), one.tools, one.tokens > 0)).collect();
+        assert_eq!(servers, [("a", true, 2, true), ("gone", false, 0, false), ("other", true, 2, true)]);
+        let outlook = found.outlook.unwrap();
+        assert_eq!(found.upstreams.iter().map(|one| one.tokens).sum::<u64>(), outlook.tokens);
+        assert_eq!((outlook.tools, outlook.mode_name()), (4, "gateway"));
+        let share = |tokens, listed_tokens| Outlook { tokens, listed_tokens, ..outlook.clone() }.saved_share();
+        assert_eq!([share(400, 100), share(100, 400), share(0, 0)], [0.75, 0.0, 0.0]);
+        for mode in [Mode::Gateway, Mode::Proxy, Mode::Passthrough] {
+            let name = Outlook { mode, ..outlook.clone() }.mode_name();
+            assert_eq!(serde_json::to_value(mode).unwrap(), name);
+        }
+    }
+
+    fn examined(text: &str) -> String {
+        let (found, folder) = found(text);
         let lines = found.complaints.iter().map(|complaint| {
             let Complaint { severity, place, problem, .. } = complaint;
             format!("{severity:?} {place}: {problem}").replace(&*folder.path().to_string_lossy(), "FOLDER")

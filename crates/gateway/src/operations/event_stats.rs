@@ -6,6 +6,7 @@ use std::io::{self, BufRead};
 use serde::Serialize;
 
 use super::event_lines::{BadLines, EventLines, Window};
+use crate::common::error::Code;
 use crate::telemetry::diagnostics::{Event, EventName};
 use crate::telemetry::savings::Savings;
 
@@ -81,6 +82,8 @@ pub struct EventStats {
     pub by_event: BTreeMap<EventName, Tally>,
     /// Calls (events of `execute`, without dry runs and cache hits) by tool.
     pub by_tool: BTreeMap<String, Tally>,
+    /// The same calls by server: the namespace of the tool.
+    pub by_server: BTreeMap<String, Tally>,
     /// Failures by the code of their error, in order of the code.
     pub errors: BTreeMap<String, usize>,
     /// What was spared, in tokens; `None` where no event says it.
@@ -104,6 +107,12 @@ impl EventStats {
         }
         Ok(collected.stats(lines.into_bad()))
     }
+
+    /// What an operator can do about failures with this code; `None` for a code that this version does not know.
+    #[must_use]
+    pub fn remedy(code: &str) -> Option<&'static str> {
+        serde_json::from_value::<Code>(code.into()).ok().map(Code::remedy)
+    }
 }
 
 /// Events while they are counted.
@@ -114,6 +123,7 @@ pub(super) struct Collected {
     sessions: BTreeSet<String>,
     by_event: BTreeMap<EventName, Running>,
     by_tool: BTreeMap<String, Running>,
+    by_server: BTreeMap<String, Running>,
     errors: BTreeMap<String, usize>,
     /// Tokens of the definitions that were served last: of the servers, and listed.
     definitions: Option<(u64, u64)>,
@@ -156,6 +166,9 @@ impl Collected {
             && let Some(tool) = &event.tool_id
         {
             self.by_tool.entry(tool.clone()).or_default().add(event);
+            if let Some(server) = &event.namespace {
+                self.by_server.entry(server.clone()).or_default().add(event);
+            }
         }
     }
 
@@ -164,6 +177,7 @@ impl Collected {
         let (first, last) = self.times.unzip();
         let savings = Savings { sessions: self.sessions.len() as u64, ..self.savings };
         let says_something = self.savings != Savings::default();
+        let tallies = |all: BTreeMap<String, Running>| all.into_iter().map(|(of, one)| (of, one.tally())).collect();
         EventStats {
             since: self.window.since().map(str::to_owned),
             savings: says_something.then_some(savings),
@@ -172,7 +186,8 @@ impl Collected {
             last,
             sessions: self.sessions.len(),
             by_event: self.by_event.into_iter().map(|(event, running)| (event, running.tally())).collect(),
-            by_tool: self.by_tool.into_iter().map(|(tool, running)| (tool, running.tally())).collect(),
+            by_tool: tallies(self.by_tool),
+            by_server: tallies(self.by_server),
             errors: self.errors,
             bad,
         }
@@ -264,6 +279,18 @@ mod tests {
           }
         }
       },
+      "by_server": {
+        "a": {
+          "count": 3,
+          "succeeded": 1,
+          "success_rate": 0.3333333333333333,
+          "duration_ms": {
+            "p50": 4.0,
+            "p95": 9.0,
+            "max": 9.0
+          }
+        }
+      },
       "errors": {
         "ARGS_INVALID": 1
       },
@@ -305,6 +332,14 @@ mod tests {
         let spent = savings.spent;
         assert_eq!((spent.calls, spent.results, spent.answers, spent.other), (2, 510, 20, 10));
         assert_eq!(savings.saved(), 4_510 - 230);
+    }
+
+    #[test]
+    fn every_code_has_a_remedy_and_foreign_words_have_none() {
+        for code in Code::WORDS {
+            assert!(EventStats::remedy(code).is_some_and(|remedy| !remedy.is_empty()), "{code}");
+        }
+        assert_eq!([EventStats::remedy("<script>"), EventStats::remedy("args_invalid")], [None, None]);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! text, never markup.
 
 mod confusion;
+mod doctor;
+mod events;
 mod prompt;
 mod route;
 
@@ -18,6 +20,8 @@ use miniz_oxide::deflate::compress_to_vec;
 use serde::Serialize;
 
 use self::confusion::Confusion;
+pub use self::doctor::doctor;
+pub use self::events::events;
 pub use self::prompt::{PromptPage, prompt};
 pub use self::route::route;
 use super::document::Figure;
@@ -158,12 +162,21 @@ const BARS: &str = include_str!("bars.css");
 
 /// A row of a list of bars: a name, an amount, and the bar of `share` percent; the amount says what the bar shows.
 fn bar(name: &str, class: &str, amount: &str, share: f64) -> String {
+    stacked(name, amount, &[(class, share)])
+}
+
+/// The same with a bar of several parts, each with its class and its share in percent; of several, those of no length are
+/// left out, since the thinnest can be seen.
+fn stacked(name: &str, amount: &str, parts: &[(&str, f64)]) -> String {
+    let part = |(class, share): &(&str, f64)| {
+        format!("<span class=\"{class}\" style=\"width:{:.1}%\"></span>", share.clamp(0.0, 100.0))
+    };
     format!(
-        "<li><span class=\"name\"><bdi>{}</bdi></span><span class=\"n\">{}</span><span class=\"bar\" aria-hidden=\"true\"><span \
-         class=\"{class}\" style=\"width:{:.1}%\"></span></span></li>\n",
+        "<li><span class=\"name\"><bdi>{}</bdi></span><span class=\"n\">{}</span><span class=\"bar\" \
+         aria-hidden=\"true\">{}</span></li>\n",
         escaped_xml(name),
         escaped_xml(amount),
-        share.clamp(0.0, 100.0)
+        parts.iter().filter(|(_, share)| parts.len() == 1 || *share > 0.0).map(part).collect::<String>()
     )
 }
 
