@@ -20,13 +20,14 @@ use serde_json::Value;
 use self::convert::ConvertArgs;
 use self::impact::{DiffFormat, ImpactArgs};
 use self::list::ListArgs;
+use super::terminal::shown;
 use super::{Format, Outcome, note, print_json};
 use contextweaver_bench::report::number::counted;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Refused, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat,
-    diff, inspect, lint, load,
+    VersionChange, diff, inspect, lint, load,
 };
 use contextweaver_core::text::{Estimator, grouped};
 
@@ -287,16 +288,21 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source]
 
     let mut servers: Vec<_> = report.servers.iter().collect();
     servers.sort_by_key(|server| std::cmp::Reverse(server.tokens));
-    let mut table = Table::new(["namespace", "tools", "resources", "prompts", "tokens", "share"]);
+    // Only where a source says one.
+    let versions = servers.iter().any(|server| server.version.is_some()).then_some("version");
+    let columns = ["namespace", "tools", "resources", "prompts", "tokens", "share"];
+    let mut table = Table::new(columns.into_iter().chain(versions));
     for server in servers {
-        table.row([
+        let version = versions.map(|_| server.version.as_deref().map_or_else(|| "-".to_owned(), shown));
+        let row = [
             server.namespace.clone(),
             grouped(server.tools),
             grouped(server.resources),
             grouped(server.prompts),
             grouped(server.tokens),
             share(server.tokens, report.tokens),
-        ]);
+        ];
+        table.row(row.into_iter().chain(version));
     }
     writeln!(out)?;
     write!(out, "{}", table.plain())?;
@@ -323,6 +329,10 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source]
         ("parameters with a description", schemas.described_parameters, schemas.parameters),
     ] {
         table.row([what.to_owned(), grouped(count), share(count, of)]);
+    }
+    if report.versions > 0 {
+        let what = "tools with a version of their own".to_owned();
+        table.row([what, grouped(report.versions), share(report.versions, all)]);
     }
     writeln!(out)?;
     write!(out, "{}", table.plain())?;
@@ -491,6 +501,7 @@ fn describe_refused(what: &Refused) -> String {
             format!("references that lead nowhere, {}; anything is allowed there", listed(references))
         }
         Refused::Patterns { patterns } => format!("the patterns {}; they are left out", listed(patterns)),
+        Refused::Discriminator => "`strict` with `oneOf` and a `discriminator`; it becomes `anyOf`".to_owned(),
         Refused::Strict => "`strict` with a schema that does not keep to its rules; it is left out".to_owned(),
         Refused::OlderDraft => "keywords of older drafts of JSON Schema; they are rewritten".to_owned(),
         Refused::ArrayWithoutItems => "arrays without `items`; it is added".to_owned(),
@@ -567,6 +578,9 @@ fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
         }
         writeln!(out)?;
         write!(out, "{}", table.plain())?;
+        if let Some(version) = &diff.version {
+            print_wrapped(out, "  ", &format!("version of the server: {}", describe_version(version)))?;
+        }
         for (mark, list) in [("renamed from", &diff.renamed), ("its id was", &diff.changed)] {
             for changed in list {
                 print_changed(out, mark, changed)?;
@@ -592,6 +606,7 @@ fn print_changed(out: &mut dyn Write, mark: &str, changed: &Changed) -> anyhow::
 
 fn describe_change(change: &Change, kind: Kind) -> String {
     match change {
+        Change::Version(version) => format!("version: {}", describe_version(version)),
         Change::Description { old_tokens, new_tokens } => {
             let now = counted(*new_tokens, "token", "tokens");
             format!("description: reworded, {} -> {now}", grouped(*old_tokens))
@@ -606,6 +621,11 @@ fn describe_change(change: &Change, kind: Kind) -> String {
         }
         Change::Member { key } => format!("{} {key:?}: differs", kind.name()),
     }
+}
+
+fn describe_version(VersionChange { old, new }: &VersionChange) -> String {
+    let version = |version: &Option<String>| version.as_deref().map_or_else(|| "none".to_owned(), shown);
+    format!("{} -> {}", version(old), version(new))
 }
 
 fn describe_property(change: &PropertyChange) -> String {
@@ -934,6 +954,90 @@ mod tests {
         the catalogs are the same: 4 items
         => Ok
         ");
+    }
+
+    #[test]
+    fn versions_are_shown_where_there_are_any() {
+        let catalog = |server: &str, own: &str| {
+            json!({"serverInfo": {"name": "Git", "version": server}, "tools": [
+                {"name": "get", "description": "Gets", "version": own}, {"name": "put", "description": "Puts"},
+                {"name": "x", "server": "other", "description": "Does"}
+            ]})
+        };
+        let files = [("new.json", catalog("1.1", "2.1\u{202e}")), ("old.json", catalog("1.0", "2.0"))];
+        let all = [
+            "inspect @/old.json --top 0",
+            "list @/new.json",
+            "diff @/old.json @/new.json",
+            "list @/old.json --namespace git --format json",
+        ];
+        insta::assert_snapshot!(all.map(|line| ran(&files, line)).join("\n"), @r#"
+        3 tools in 2 namespaces
+        49 tokens (cl100k_base) to show a model every definition
+        read as MCP (3 definitions)
+
+        namespace  tools  resources  prompts  tokens   share  version
+        git            2          0        0      33  67.3 %      1.0
+        other          1          0        0      16  32.7 %        -
+
+        what definitions say                  count    share
+        tools that declare to be read-only        0    0.0 %
+        tools that declare to be destructive      0    0.0 %
+        tools that declare neither                3  100.0 %
+        tools with an argument schema             0    0.0 %
+        tools with a result schema                0    0.0 %
+        parameters, nested ones included          0        -
+        parameters with a description             0        -
+        tools with a version of their own         1   33.3 %
+        => Ok
+        [1/3] git:get#40f19753 (tool) — Gets | side-effects | version 2.1\u{202e}
+        [2/3] git:put#738119e2 (tool) — Puts | side-effects
+        [3/3] other:x#a32362d4 (tool) — Does | side-effects
+        => Ok
+        0 added, 0 removed, 0 renamed, 1 changed, 2 unchanged
+        49 -> 49 tokens (cl100k_base), +0
+
+        git
+          version of the server: 1.0 -> 1.1
+          ~ git:get#40f19753  +0
+              version: 2.0 -> 2.1\u{202e}
+        => Drift
+        {
+          "schema_version": 1,
+          "kind": "catalog list",
+          "items": [
+            {
+              "id": "git:get#40f19753",
+              "name": "get",
+              "description": "Gets",
+              "tags": [],
+              "kind": "tool",
+              "namespace": "git",
+              "has_schema": false,
+              "cost_hint": 0.0,
+              "side_effects": true,
+              "safety": "",
+              "version": "2.0",
+              "server_version": "1.0"
+            },
+            {
+              "id": "git:put#738119e2",
+              "name": "put",
+              "description": "Puts",
+              "tags": [],
+              "kind": "tool",
+              "namespace": "git",
+              "has_schema": false,
+              "cost_hint": 0.0,
+              "side_effects": true,
+              "safety": "",
+              "server_version": "1.0"
+            }
+          ],
+          "left_out": []
+        }
+        => Ok
+        "#);
     }
 
     #[test]

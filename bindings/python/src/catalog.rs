@@ -276,6 +276,18 @@ impl Tool {
         self.item().server.as_deref()
     }
 
+    /// The version of the tool, if its source gives one.
+    #[getter]
+    fn version(&self) -> Option<&str> {
+        self.item().version.as_deref()
+    }
+
+    /// The version of the whole server, agent or API, if the source gives one.
+    #[getter]
+    fn server_version(&self) -> Option<&str> {
+        self.item().server_version.as_deref()
+    }
+
     /// `tool`, `agent`, `skill`, `resource` or `prompt`.
     #[getter]
     fn kind(&self) -> &'static str {

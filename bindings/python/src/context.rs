@@ -49,7 +49,7 @@ where
 ///
 /// Functions replace the built-in ones, and the hooks of `config`: `summarizer(content, media_type, tokens)` returns
 /// a summary of a large result, with at most `tokens` tokens; `token_counter(text)` returns the number of tokens of a
-/// finished prompt, which is then within its budget by that count too; `redactor(text)` returns a result without what
+/// finished prompt, which is then within its budget by that count too; `redactor(text)` returns a text without what
 /// nobody may see, after the built-in one and before it is stored. If one raises an exception, or returns something
 /// else, the built-in does the work, and the notes in the `stats` of the next prompt say so; after three failures in
 /// a row it is not called again. While it runs, it cannot use the conversation that calls it.
@@ -178,7 +178,7 @@ impl ContextManager {
         if let Some(metadata) = metadata {
             item.metadata = json::read(&json::dumps(metadata)?)?;
         }
-        py.detach(|| self.manager.ingest(item)).map_err(errors::context)
+        self.asking(py, |manager| manager.ingest(item).map_err(errors::context))
     }
 
     /// Adds the result of the call with the id `call`. A large one is stored whole, and prompts get a summary of it.
@@ -226,12 +226,12 @@ impl ContextManager {
 
     /// Remembers a fact; it replaces an earlier one under the same key.
     fn add_fact(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
-        py.detach(|| self.manager.add_fact(key, value)).map_err(errors::context)
+        self.asking(py, |manager| manager.add_fact(key, value).map_err(errors::context))
     }
 
     /// Remembers what happened before; it replaces an earlier episode with the same id.
     fn add_episode(&self, py: Python<'_>, id: &str, summary: &str) -> PyResult<()> {
-        py.detach(|| self.manager.add_episode(id, summary)).map_err(errors::context)
+        self.asking(py, |manager| manager.add_episode(id, summary).map_err(errors::context))
     }
 
     /// The prompt for a phase: `route`, `call`, `interpret` or `answer`. Events are compared with `query`, or with

@@ -64,6 +64,9 @@ def test_tools():
     assert tool.tags == ["destructive"] and tool.id in catalog and "x" not in catalog
     assert catalog[catalog.ids[0]].args_schema == {"type": "object"}
     assert json.loads(tool.definition)["name"] == "rollback"
+    assert (tool.version, tool.server_version) == (None, None)
+    versioned = next(iter(cw.Catalog([{"name": "a", "version": 1.5, "serverVersion": "2", "inputSchema": {}}])))
+    assert (versioned.version, versioned.server_version, "#" in versioned.id) == ("1.5", "2", True)
     with pytest.raises(KeyError):
         catalog["x"]
     assert [t.id for t in catalog] == catalog.ids and len(catalog) == 2
@@ -332,6 +335,13 @@ def test_functions_in_place_of_hooks():
     assert 0 < len(pack.prompt) <= 400 and pack.stats["notes"] == [f"hook token_counter: {len(pack.prompt)} of 400 tokens"]
     masked = asked_about_a_log(redactor=lambda text: text.replace("disk", "****"))
     assert "disk" not in masked.build().prompt and b"disk" not in masked.read(masked.artifacts[0].handle)
+    # So it does with everything that a program adds.
+    masked = cw.ContextManager(config={"firewall": {"secrets": "redact"}}, redactor=lambda text: text.replace("Ada", "[a person]"))
+    masked.ingest("u1", "user_turn", "Ada: password=hunter2-Zq9x", metadata={"db_password": "hunter2-Zq9x", "who": ["Ada"]})
+    masked.add_fact("api_key", "k3y-0f-Ada")
+    masked.add_episode("e1", "Ada said password=hunter2-Zq9x")
+    kept = masked.session().to_bytes()
+    assert b"Ada" not in kept and b"hunter2" not in kept and kept.count(b"[a person]") == 3, kept
     # A function goes before the hook of the configuration.
     hook = {"hooks": {"token_counter": {"command": ["false"]}}}
     assert asked_about_a_log(config=hook, token_counter=lambda text: 7).build().stats["notes"] == ["hook token_counter: 7 of 6000 tokens"]
@@ -358,7 +368,11 @@ def test_a_function_cannot_wait_for_itself():
     refused = []
 
     def summarizer(*_):
-        for use in (manager.build, lambda: manager.ingest_tool_result("c1", "x")):
+        uses = (
+            manager.build, lambda: manager.ingest_tool_result("c1", "x"), lambda: manager.ingest("u1", "user_turn", "x"),
+            lambda: manager.add_fact("key", "value"), lambda: manager.add_episode("e1", "summary"),
+        )
+        for use in uses:
             with pytest.raises(cw.ContextError, match="cannot use the conversation that is calling it") as raised:
                 use()
             refused.append(raised)

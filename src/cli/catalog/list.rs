@@ -12,7 +12,7 @@ use super::{CommonArgs, WithLeftOut, counted, grouped, print_left_out};
 use crate::cli::terminal::shown;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_bench::report::table::Table;
-use contextweaver_core::catalog::{Kind, LeftOut, Safety, SelectableItem, load};
+use contextweaver_core::catalog::{CatalogError, Kind, LeftOut, Safety, SelectableItem, load};
 use contextweaver_routing::{ChoiceCard, Filter, FilterError};
 
 /// The arguments of `catalog list`.
@@ -79,6 +79,24 @@ struct Listed<R> {
     items: R,
 }
 
+/// An item as a model reads it in a choice, with the versions that no card has.
+#[derive(Serialize)]
+struct Versioned<'c> {
+    #[serde(flatten)]
+    card: ChoiceCard,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'c str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_version: Option<&'c str>,
+}
+
+impl<'c> Versioned<'c> {
+    fn of(item: &'c SelectableItem) -> Result<Self, CatalogError> {
+        let (version, server_version) = (item.version.as_deref(), item.server_version.as_deref());
+        Ok(Self { card: ChoiceCard::of(item)?, version, server_version })
+    }
+}
+
 /// A tag, and how many of the items have it.
 #[derive(Serialize)]
 struct Tagged<'c> {
@@ -127,12 +145,13 @@ fn said(error: &FilterError) -> String {
 
 /// The items as a model reads them in a choice.
 fn cards(args: &ListArgs, items: &[&SelectableItem], left_out: &[LeftOut], out: &mut dyn Write) -> Result<Outcome> {
-    let cards = items.iter().map(|item| ChoiceCard::of(item)).collect::<Result<Vec<_>, _>>()?;
+    let cards = items.iter().map(|item| Versioned::of(item)).collect::<Result<Vec<_>, _>>()?;
     match args.common.format {
         Format::Json => print_json(out, "catalog list", &WithLeftOut { report: &Listed { items: cards }, left_out })?,
         Format::Text => {
-            for (at, card) in (1..).zip(&cards) {
-                writeln!(out, "{}", card.line(at, cards.len()))?;
+            for (at, Versioned { card, version, .. }) in (1..).zip(&cards) {
+                let version = version.map(|version| format!(" | version {}", shown(version))).unwrap_or_default();
+                writeln!(out, "{}{version}", card.line(at, cards.len()))?;
             }
             print_left_out(out, left_out)?;
         }

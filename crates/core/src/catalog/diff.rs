@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::inspect::definition_tokens;
-use super::load::{FIELDS, all_metadata};
+use super::inspect::{definition_tokens, joined, server_versions};
+use super::load::{FIELDS, all_metadata, is_version_of, take_version};
 use super::near::pair_most_similar;
 use super::tool_id::argument_shape;
 use super::{Catalog, Kind, Safety, SelectableItem};
@@ -45,6 +45,10 @@ impl DiffReport {
 pub struct NamespaceDiff {
     /// The namespace that the differences are in.
     pub namespace: String,
+    /// The version of the server, where the catalogs give different ones; several are joined with commas. It is said once
+    /// and not for each item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<VersionChange>,
     /// Items without a partner in the old catalog.
     pub added: Vec<Entry>,
     /// Items without a partner in the new catalog.
@@ -77,10 +81,21 @@ pub struct Changed {
     pub changes: Vec<Change>,
 }
 
+/// Another version of an item or server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VersionChange {
+    /// The version that the old catalog gives; `None` when it gives none.
+    pub old: Option<String>,
+    /// The version that the new catalog gives; `None` when it gives none.
+    pub new: Option<String>,
+}
+
 /// One change of an item.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
+    /// The item has another version.
+    Version(VersionChange),
     /// The description has other words.
     Description {
         /// Tokens of the old description.
@@ -181,6 +196,13 @@ pub fn diff(old: &Catalog, new: &Catalog, estimator: Estimator) -> DiffReport {
     for (item, _) in old.iter().zip(has_partner).filter(|(_, has_partner)| !has_partner) {
         namespaces.entry(&item.namespace).or_default().removed.push(entry(item, estimator));
     }
+    let before = server_versions(old);
+    for (namespace, after) in server_versions(new) {
+        if let Some(before) = before.get(namespace).filter(|before| **before != after) {
+            let version = VersionChange { old: joined(before), new: joined(&after) };
+            namespaces.entry(namespace).or_default().version = Some(version);
+        }
+    }
     let tokens = |items: &[SelectableItem]| items.iter().map(|item| definition_tokens(item, estimator)).sum();
     let named = |(namespace, diff): (&str, NamespaceDiff)| NamespaceDiff { namespace: namespace.to_owned(), ..diff };
     DiffReport {
@@ -279,6 +301,9 @@ impl Pairing<'_> {
 
 fn changes(old: &SelectableItem, new: &SelectableItem, estimator: Estimator) -> Vec<Change> {
     let mut changes = Vec::new();
+    if old.version != new.version {
+        changes.push(Change::Version(VersionChange { old: old.version.clone(), new: new.version.clone() }));
+    }
     if old.description != new.description {
         let (old_tokens, new_tokens) = (estimator.count(&old.description), estimator.count(&new.description));
         changes.push(Change::Description { old_tokens, new_tokens });
@@ -307,8 +332,11 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
     let server = old.server == new.server || old.namespace != new.namespace;
     // Where only one is as received, the metadata of the other holds what stands beside the fields in it.
     let metadata = match old.raw.is_some() == new.raw.is_some() {
-        true => old.metadata == new.metadata,
-        false => all_metadata(old) == all_metadata(new),
+        true => {
+            old.metadata == new.metadata
+                || unversioned(old, old.metadata.clone()) == unversioned(new, new.metadata.clone())
+        }
+        false => unversioned(old, all_metadata(old)) == unversioned(new, all_metadata(new)),
     };
     let fields = [
         ("kind", old.kind == new.kind),
@@ -407,8 +435,33 @@ fn outside_properties(schema: Option<&Value>) -> Map<String, Value> {
 /// The definition as received, without the members that are compared otherwise.
 fn definition(item: &SelectableItem) -> Option<Map<String, Value>> {
     let mut definition: Map<String, Value> = serde_json::from_str(item.raw.as_ref()?.get()).ok()?;
-    definition.retain(|key, _| !FIELDS.contains(&key.as_str()));
+    definition.retain(|key, value| !FIELDS.contains(&key.as_str()) && !is_version_of(item, key, value));
+    if without_version(item, definition.get_mut(META)) {
+        definition.shift_remove(META);
+    }
     Some(definition)
+}
+
+/// The metadata of an item, without the version that is compared as one.
+fn unversioned(item: &SelectableItem, mut metadata: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    if without_version(item, metadata.get_mut(META)) {
+        metadata.remove(META);
+    }
+    metadata
+}
+
+/// The member of a definition in which MCP has a version.
+const META: &str = "_meta";
+
+/// Takes the version of an item out of the `_meta` of its definition, and says whether nothing else was there.
+fn without_version(item: &SelectableItem, meta: Option<&mut Value>) -> bool {
+    let Some(meta) = meta.and_then(Value::as_object_mut) else { return false };
+    let mut rest = meta.clone();
+    if item.version.is_none() || take_version(&mut rest) != item.version {
+        return false;
+    }
+    *meta = rest;
+    meta.is_empty()
 }
 
 fn definition_changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<Change> {
@@ -450,6 +503,7 @@ mod tests {
         let mut lines = format!("{} -> {} tokens, {} same\n", report.old_tokens, report.new_tokens, report.unchanged);
         for diff in &report.namespaces {
             lines += &format!("{}:\n", diff.namespace);
+            diff.version.iter().for_each(|change| lines += &format!("  {}\n", serde_json::to_string(change).unwrap()));
             diff.added.iter().for_each(|entry| lines += &format!("  + {} ({})\n", entry.id, entry.tokens));
             diff.removed.iter().for_each(|entry| lines += &format!("  - {} ({})\n", entry.id, entry.tokens));
             for (mark, list) in [('>', &diff.renamed), ('~', &diff.changed)] {
@@ -556,6 +610,77 @@ mod tests {
               {"change":"member","key":"server"}
         "#);
         assert!(!diff(&old, &catalog(Kind::Tool, None), Estimator::CharsDiv4).is_same());
+    }
+
+    #[test]
+    fn a_version_is_a_change_of_its_own_and_that_of_a_server_is_said_once() {
+        let tool = |name: &str, members: Value, server: &str| {
+            let mut tool = json!({"name": name, "description": "Does", "serverVersion": server});
+            tool.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            tool
+        };
+        let tools = |own: &str, server: &str| {
+            [
+                tool("kept", json!({"version": "7", "_meta": {"version": "7"}}), server),
+                tool("in_meta", json!({"_meta": {"version": own, "x": 1}}), server),
+                tool("of_fastmcp", json!({"_meta": {"fastmcp": {"version": own}}}), server),
+                tool("beside", json!({"version": own, "title": "T"}), server),
+                tool("other", json!({"server": "t", "_meta": {"x": own}}), server),
+            ]
+        };
+        let (old, mut new) = (tools("1.0", "0.9"), tools("1.1", "1.0"));
+        new[1]["_meta"]["x"] = json!(2);
+        new[2].as_object_mut().unwrap().shift_remove("_meta");
+        let report = compared(&old, &new);
+        insta::assert_snapshot!(listing(&report), @r#"
+        85 -> 85 tokens, 1 same
+        s:
+          {"old":"0.9","new":"1.0"}
+          ~ s:beside#f2dc4225 -> s:beside#f2dc4225
+              {"change":"version","old":"1.0","new":"1.1"}
+          ~ s:in_meta@1.0 -> s:in_meta@1.1
+              {"change":"version","old":"1.0","new":"1.1"}
+              {"change":"member","key":"_meta"}
+          ~ s:of_fastmcp#e41d96bb -> s:of_fastmcp#e41d96bb
+              {"change":"version","old":"1.0","new":null}
+        t:
+          {"old":"0.9","new":"1.0"}
+          ~ t:other#c0b7454d -> t:other#c0b7454d
+              {"change":"member","key":"_meta"}
+        "#);
+        // What says a version for the first time says something new.
+        let silent: Vec<Value> = tools("1.0", "0.9")
+            .into_iter()
+            .map(|mut tool| {
+                for key in ["version", "serverVersion", "_meta", "title"] {
+                    tool.as_object_mut().unwrap().shift_remove(key);
+                }
+                tool
+            })
+            .collect();
+        let report = compared(&silent[..1], &old[..1]);
+        assert_eq!(report.namespaces[0].version, Some(VersionChange { old: None, new: Some("0.9".to_owned()) }));
+        assert_eq!(
+            report.namespaces[0].changed[0].changes,
+            [Change::Version(VersionChange { old: None, new: Some("7".to_owned()) })]
+        );
+        // The native form says the same, and so do two of them whose versions differ and nothing else.
+        let native = |own: &str| {
+            let catalog = Catalog::from_values(&tools(own, "1")[1..2], Some("s")).unwrap();
+            (Catalog::from_json(&catalog.to_native_json()).unwrap(), catalog)
+        };
+        let (before, after) = (native("1"), native("2"));
+        assert!(diff(&before.0, &before.1, Estimator::CharsDiv4).is_same());
+        for (old, new) in [(&before.0, &after.0), (&before.0, &after.1), (&before.1, &after.1)] {
+            let report = diff(old, new, Estimator::CharsDiv4);
+            let change = Change::Version(VersionChange { old: Some("1".to_owned()), new: Some("2".to_owned()) });
+            assert_eq!(report.namespaces[0].changed[0].changes, [change]);
+        }
+        // Versions take no part in what a model or a ranking sees.
+        let tokens = |tools: &[Value]| {
+            definition_tokens(&Catalog::from_values(tools, Some("s")).unwrap().items()[0], Estimator::Cl100kBase)
+        };
+        assert_eq!(tokens(&silent[..1]), tokens(&old[..1]));
     }
 
     #[test]

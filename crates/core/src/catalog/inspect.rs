@@ -1,6 +1,6 @@
 //! What is in a catalog and what it costs: counts and exact tokens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -28,6 +28,13 @@ pub struct InspectReport {
     pub safety: SafetyCounts,
     /// Which of the callable items have schemas.
     pub schemas: SchemaCounts,
+    /// Callable items with a version of their own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub versions: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The items of one namespace.
@@ -37,6 +44,9 @@ pub struct ServerSummary {
     pub namespace: String,
     /// The server as its source calls it; `None` when the namespace was inferred.
     pub server: Option<String>,
+    /// Its version, when the source gives one; several are joined with commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The number of callable items (see [`Kind::is_callable`]).
     pub tools: usize,
     /// The number of resources.
@@ -94,13 +104,16 @@ pub fn inspect(catalog: &Catalog, estimator: Estimator) -> InspectReport {
         tools: Vec::new(),
         safety: SafetyCounts::default(),
         schemas: SchemaCounts::default(),
+        versions: 0,
     };
+    let versions = server_versions(items);
     let mut servers: BTreeMap<&str, ServerSummary> = BTreeMap::new();
     for (item, tokens) in items.iter().zip(tokens) {
         *report.kinds.entry(item.kind).or_default() += 1;
         let server = servers.entry(&item.namespace).or_insert_with(|| ServerSummary {
             namespace: item.namespace.clone(),
             server: item.server.clone(),
+            version: versions.get(item.namespace.as_str()).and_then(joined),
             tools: 0,
             resources: 0,
             prompts: 0,
@@ -116,6 +129,7 @@ pub fn inspect(catalog: &Catalog, estimator: Estimator) -> InspectReport {
                 report.tools.push(ItemTokens { id: item.id.clone(), tokens });
                 count_safety(&mut report.safety, item);
                 count_schemas(&mut report.schemas, item);
+                report.versions += usize::from(item.version.is_some());
             }
         }
     }
@@ -128,6 +142,20 @@ pub fn inspect(catalog: &Catalog, estimator: Estimator) -> InspectReport {
 #[must_use]
 pub fn definition_tokens(item: &SelectableItem, estimator: Estimator) -> usize {
     if item.kind.is_callable() { estimator.count(&(item.definition_json() + "\n")) } else { 0 }
+}
+
+/// The versions of the servers in each namespace that occurs.
+pub(super) fn server_versions(items: &[SelectableItem]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for item in items {
+        versions.entry(&item.namespace).or_default().extend(item.server_version.as_deref());
+    }
+    versions
+}
+
+/// Versions as one text; `None` when there is none.
+pub(super) fn joined(versions: &BTreeSet<&str>) -> Option<String> {
+    (!versions.is_empty()).then(|| versions.iter().copied().collect::<Vec<_>>().join(", "))
 }
 
 fn count_safety(counts: &mut SafetyCounts, item: &SelectableItem) {
@@ -228,6 +256,11 @@ mod tests {
           }
         }
         "#);
+        // Without versions nothing is said of them; of a server, each is named once.
+        let tool = |name: &str, version: &str| json!({"name": name, "version": 2, "serverVersion": version});
+        let tools = [tool("a", "1.1"), tool("b", "1.0"), tool("c", "1.1")];
+        let of = inspect(&Catalog::from_values(&tools, Some("s")).unwrap(), Estimator::Cl100kBase);
+        assert_eq!((of.servers[0].version.as_deref(), of.versions), (Some("1.0, 1.1"), 3));
         let line = r#"{"name":"wipe","description":"","inputSchema":{"type":"object"}}"#.to_owned() + "\n";
         let wipe = report.tools.iter().find(|tool| tool.id.contains("wipe")).unwrap();
         assert_eq!(wipe.tokens, Estimator::Cl100kBase.count(&line));

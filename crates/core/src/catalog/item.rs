@@ -90,6 +90,11 @@ pub struct SelectableItem {
     pub server: Option<String>,
     /// What the source says about the whole server, when it does.
     pub server_description: Option<String>,
+    /// The version of the item, when its source gives one. It takes no part in ranking, and only some forms have it in the
+    /// id too.
+    pub version: Option<String>,
+    /// The version of the whole server, agent or API, when the source gives one.
+    pub server_version: Option<String>,
     /// What the item does; empty when the source said nothing.
     pub description: String,
     /// Sorted, without repeats. `read-only` and `destructive` mirror [`Self::safety`].
@@ -134,6 +139,8 @@ impl SelectableItem {
             namespace: namespace.to_owned(),
             server: None,
             server_description: None,
+            version: None,
+            server_version: None,
             description: description.to_owned(),
             tags: Vec::new(),
             args_schema: None,

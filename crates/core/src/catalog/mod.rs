@@ -18,7 +18,7 @@ mod near;
 mod schema;
 mod tool_id;
 
-pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, diff};
+pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, VersionChange, diff};
 pub use error::{CatalogError, Fault};
 pub use formats::{CallNames, Refused, ToolFormat, UnknownForm, Written, is_template, mcp_listing, routing_decision};
 pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, definition_tokens, inspect};
@@ -27,7 +27,7 @@ pub use item::{Kind, Safety, SelectableItem};
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
 pub use load::{
     LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, MAX_SKILL_BYTES, Source, Strictness,
-    describe, load, load_listings, nesting_depth,
+    describe, front_matter, load, load_listings, nesting_depth,
 };
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};

@@ -26,6 +26,7 @@ pub(super) fn read(card: Map<String, Value>) -> Result<Vec<Part>, Fault> {
     let mut card = Fields::new(Value::Object(card))?;
     let agent = shortened(&card.required_text("name")?);
     let description = card.nonempty_text("description")?.as_deref().and_then(blurb);
+    let version = card.version("version");
     // Since version 1.0 each way to reach the agent has an address of its own, the preferred one first.
     let preferred =
         card.get("supportedInterfaces").and_then(|ways| ways.get(0)?.get("url")?.as_str().map(str::to_owned));
@@ -35,6 +36,7 @@ pub(super) fn read(card: Map<String, Value>) -> Result<Vec<Part>, Fault> {
         name: name_of(&value).to_owned(),
         draft: skill(value, &agent).map(|mut item| {
             item.server_description.clone_from(&description);
+            item.server_version.clone_from(&version);
             item.metadata.extend(url.iter().map(|url| ("url".to_owned(), url.as_str().into())));
             Draft::of(item)
         }),
@@ -57,6 +59,7 @@ fn skill(value: Value, agent: &str) -> Result<SelectableItem, Fault> {
     };
     let mut item = SelectableItem::tool("", "", &id, &description);
     item.server = Some(agent.to_owned());
+    item.version = fields.version("version");
     item.tags = fields.texts("tags")?;
     item.examples = fields.texts("examples")?;
     item.args_schema = Some(std::sync::Arc::new(json!({

@@ -83,8 +83,7 @@ pub(in crate::catalog) fn prompt(value: Value) -> Result<Draft, Fault> {
 /// The key is kind, name or URI, and version: `tool:add@2.0`. Only the version is said nowhere else.
 fn finish(mut item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
     let key = fields.required_text(KEY)?;
-    let version = fields.text("version")?;
-    let version = version.or_else(|| key.rsplit_once('@').map(|(_, version)| version.to_owned()));
+    let version = item.version.clone().or_else(|| key.rsplit_once('@').map(|(_, version)| version.to_owned()));
     item.metadata.extend(fields.rest());
     Ok(Draft::of(item).with_version(version))
 }

@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 use super::providers::few;
 use super::schema::of_arguments;
 use super::{CallNames, ToolFormat, is_object};
+use crate::catalog::load::{take_version, version_text};
 use crate::catalog::{Catalog, Kind, Safety, SelectableItem};
 use crate::text::counted;
 
 /// Keys that say whose a tool is. The protocol does not have them: whoever asks a server knows it.
-const SERVER: [&str; 2] = ["server", "serverDescription"];
+const SERVER: [&str; 3] = ["server", "serverDescription", "serverVersion"];
 
 /// The definition as received, or one that says the same.
 pub(super) fn write(item: &SelectableItem, name: &str) -> Value {
@@ -137,12 +138,20 @@ fn member(item: &SelectableItem, names: &CallNames) -> Option<Value> {
     if item.raw.is_none() && !tags.is_empty() {
         members.insert("tags".to_owned(), json!(tags));
     }
-    for (key, text) in SERVER.into_iter().zip([&item.server, &item.server_description]) {
+    let version = item.version.as_ref().filter(|version| said_version(members).as_ref() != Some(*version));
+    members.extend(version.map(|version| ("version".to_owned(), version.as_str().into())));
+    for (key, text) in SERVER.into_iter().zip([&item.server, &item.server_description, &item.server_version]) {
         if let Some(text) = text {
             members.insert(key.to_owned(), text.as_str().into());
         }
     }
     Some(value)
+}
+
+/// The version that a definition gives.
+fn said_version(members: &Map<String, Value>) -> Option<String> {
+    let of_meta = members.get("_meta").and_then(Value::as_object).cloned();
+    of_meta.and_then(|mut meta| take_version(&mut meta)).or_else(|| version_text(members.get("version")?))
 }
 
 fn resource(item: &SelectableItem) -> Map<String, Value> {

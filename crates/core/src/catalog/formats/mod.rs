@@ -7,6 +7,7 @@
 mod a2a;
 mod anthropic;
 mod bedrock;
+mod chainweaver;
 mod fastmcp;
 mod frameworks;
 mod gemini;
@@ -72,6 +73,8 @@ pub enum ToolFormat {
     WeaverSpec,
     /// A skill of an agent: a file `SKILL.md`.
     Skill,
+    /// Flows of ChainWeaver: each is a tool.
+    ChainWeaver,
 }
 
 /// No request takes a list of tools of this form.
@@ -134,6 +137,7 @@ impl ToolFormat {
             Self::Peer => ("contextweaver-py", "contextweaver (Python)"),
             Self::WeaverSpec => ("weaver-spec", "weaver-spec"),
             Self::Skill => ("agent-skill", "Agent Skills"),
+            Self::ChainWeaver => ("chainweaver", "ChainWeaver flows"),
         }
     }
 
@@ -181,8 +185,8 @@ impl ToolFormat {
         Some(Written { document, notes })
     }
 
-    /// What is known of `items` beside names, descriptions, schemas of arguments and tags, and has no place in this form:
-    /// each member of their metadata and `output_schema`, and how many of them have it.
+    /// What is known of `items` beside names, descriptions, schemas of arguments, tags and servers, and has no place in this
+    /// form: each member of their metadata, `output_schema` and `version`, and how many of them have it.
     #[must_use]
     pub fn has_no_place_for<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>) -> BTreeMap<&'i str, usize> {
         let has_place = |key: &str| match self {
@@ -197,8 +201,9 @@ impl ToolFormat {
         let mut counts = BTreeMap::new();
         for item in items {
             let results = item.output_schema.is_some() && !self.has_results_of(item);
+            let version = item.version.is_some() && !matches!(self, Self::Native | Self::Mcp | Self::WeaverSpec);
             let keys = item.metadata.keys().map(String::as_str).filter(|key| !has_place(key));
-            for key in keys.chain(results.then_some("output_schema")) {
+            for key in keys.chain(results.then_some("output_schema")).chain(version.then_some("version")) {
                 *counts.entry(key).or_default() += 1;
             }
         }
@@ -262,6 +267,8 @@ struct Row {
 /// The forms in the order in which a definition is compared with them. A definition that no row knows is read as MCP's.
 const ROWS: &[Row] = &[
     row(ToolFormat::OpenApi, openapi::is_document, Reader::Many(openapi::read)),
+    row(ToolFormat::ChainWeaver, chainweaver::is_export, Reader::Many(chainweaver::read_export)),
+    row(ToolFormat::ChainWeaver, chainweaver::is, Reader::One(chainweaver::read)),
     row(ToolFormat::OpenAi, openai::is_chat, Reader::One(openai::read_chat)),
     row(ToolFormat::OpenAiResponses, openai::is_namespace, Reader::Many(openai::read_namespace)),
     row(ToolFormat::OpenAiResponses, openai::is_server, Reader::Many(openai::read_server)),

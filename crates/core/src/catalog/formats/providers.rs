@@ -122,6 +122,9 @@ pub enum Refused {
         /// The patterns.
         patterns: Vec<String>,
     },
+    /// It is declared strict, and has alternatives that a member tells apart in `oneOf` with a `discriminator`, which no
+    /// strict schema has; they become `anyOf`.
+    Discriminator,
     /// It is declared strict, and its schema does not keep to the rules for that; it is sent without.
     Strict,
     /// The root of the argument schema is put together from others; it becomes one object.
@@ -149,6 +152,7 @@ impl Refused {
             Self::ArgumentNames { .. } => format!("renamed arguments of {tools} (put the names back in calls)"),
             Self::References { .. } => format!("allowed anything where a reference leads nowhere, for {tools}"),
             Self::Patterns { .. } => format!("left out patterns that are not taken, for {tools}"),
+            Self::Discriminator => format!("wrote `oneOf` with a `discriminator` as `anyOf`, for {tools}"),
             Self::Strict => format!("left out `strict` of {tools}, whose schemas do not keep to its rules"),
             Self::Root { .. } => format!("made one object of the schemas at the root, for {tools}"),
             Self::OlderDraft => format!("rewrote keywords of older drafts of JSON Schema, for {tools}"),
@@ -286,15 +290,23 @@ fn adapt<'i>(item: &'i SelectableItem, rules: &Rules) -> Adapted<'i> {
         item.metadata.remove(STRICT);
         return Adapted { item: Some(Cow::Owned(item)), refused: vec![Refused::Strict], names: BTreeMap::new() };
     };
-    let Arguments { schema, mut refused, names, conditions } = match Arguments::of(schema, rules) {
+    let Arguments { mut schema, mut refused, names, conditions } = match Arguments::of(schema, rules) {
         Ok(arguments) if arguments.refused.is_empty() && !breaks(&arguments.schema) => return as_it_is(),
         Ok(arguments) => arguments,
         Err(refused) => return left_out(refused),
     };
     let mut item = item.clone();
     if breaks(&schema) {
-        refused.push(Refused::Strict);
-        item.metadata.remove(STRICT);
+        let mut plain = schema.clone();
+        each_schema(&mut plain, &without_discriminator);
+        without_lost_words(&mut plain);
+        if breaks(&plain) {
+            refused.push(Refused::Strict);
+            item.metadata.remove(STRICT);
+        } else {
+            refused.push(Refused::Discriminator);
+            schema = plain;
+        }
     }
     item.args_schema = Some(Arc::new(schema));
     for sentence in conditions.said() {
@@ -429,6 +441,9 @@ impl Arguments {
             };
             conditions.names().for_each(named);
         }
+        if !refused.is_empty() {
+            without_lost_words(&mut schema);
+        }
         // What was put together may be deeper than its parts.
         if nesting_depth(&schema) > MAX_NESTING {
             return Err(Refused::NotAnObject);
@@ -535,7 +550,9 @@ fn one_object(schema: &Value) -> Option<(Map<String, Value>, Conditions)> {
     if !dependent.is_empty() {
         root.insert("dependentRequired".to_owned(), Value::Object(dependent));
     }
-    own.retain(|key, _| !OF_ROOT.contains(&key.as_str()) && !root.contains_key(key) && key != "required");
+    // Which alternative it is says nothing where they are put together.
+    let is_left = |key: &str| !OF_ROOT.contains(&key) && !["required", DISCRIMINATOR].contains(&key);
+    own.retain(|key, _| is_left(key) && !root.contains_key(key));
     root.extend(own);
     Some((root, conditions))
 }
@@ -777,17 +794,17 @@ fn rename(schema: &mut Value, to: &BTreeMap<&str, &str>, depth: usize) {
     const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
     const IN_PLACE: [&str; 4] = ["if", "then", "else", "not"];
     let Some(schema) = schema.as_object_mut().filter(|_| depth <= MAX_NESTING) else { return };
-    let rename_values = |names: &mut Value| {
-        for name in names.as_array_mut().into_iter().flatten() {
-            if let Some(new) = name.as_str().and_then(|name| to.get(name)) {
-                *name = (*new).into();
-            }
+    let rename_value = |name: &mut Value| {
+        if let Some(new) = name.as_str().and_then(|name| to.get(name)) {
+            *name = (*new).into();
         }
     };
+    let rename_values = |names: &mut Value| names.as_array_mut().into_iter().flatten().for_each(rename_value);
     for (keyword, value) in schema.iter_mut() {
         match keyword.as_str() {
             "properties" => value.as_object_mut().into_iter().for_each(|members| rename_keys(members, to)),
             "required" => rename_values(value),
+            DISCRIMINATOR => value.get_mut("propertyName").into_iter().for_each(rename_value),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
                 if let Some(members) = value.as_object_mut() {
                     rename_keys(members, to);
@@ -806,19 +823,61 @@ fn rename(schema: &mut Value, to: &BTreeMap<&str, &str>, depth: usize) {
     }
 }
 
-/// Lets a reference to an argument lead to its new name.
+/// Lets a reference to an argument, or to what is in it, lead to its new name.
 fn rename_references(schema: &mut Map<String, Value>, to: &BTreeMap<&str, &str>) {
     const ARGUMENTS: &str = "/properties/";
-    let Some(Value::String(reference)) = schema.get_mut("$ref") else { return };
-    let new = pointer(reference).and_then(|pointer| {
+    let new = |reference: &str| {
+        let pointer = pointer(reference)?;
         let path = pointer.strip_prefix(ARGUMENTS)?;
         let (name, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
         let new = to.get(name.replace("~1", "/").replace("~0", "~").as_str())?;
         Some(format!("#{ARGUMENTS}{new}{rest}"))
-    });
-    if let Some(new) = new {
-        *reference = new;
+    };
+    let rename = |reference: &mut Value| {
+        if let Some(new) = reference.as_str().and_then(new) {
+            *reference = new.into();
+        }
+    };
+    schema.get_mut("$ref").into_iter().for_each(rename);
+    words(schema).into_iter().flatten().for_each(|(_, reference)| rename(reference));
+}
+
+/// The keyword that says which member of a value tells which of the alternatives beside it is meant. Providers take it for
+/// one that they do not know, except where a schema is strict.
+const DISCRIMINATOR: &str = "discriminator";
+
+/// The words of the discriminator of a schema, each with a reference to its alternative.
+fn words(schema: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    schema.get_mut(DISCRIMINATOR)?.get_mut("mapping")?.as_object_mut()
+}
+
+/// Alternatives in the words of every provider. What tells them apart is in them too.
+fn without_discriminator(schema: &mut Map<String, Value>) {
+    if schema.contains_key("anyOf") || !schema.get("oneOf").is_some_and(Value::is_array) {
+        return;
     }
+    if schema.shift_remove(DISCRIMINATOR).is_some() {
+        rename_keys(schema, &BTreeMap::from([("oneOf", "anyOf")]));
+    }
+}
+
+/// Takes out the words of discriminators whose alternatives are not where they were.
+fn without_lost_words(schema: &mut Value) {
+    let mut references = BTreeSet::new();
+    visit_schemas(schema, &mut |members| {
+        let mapping = members.get(DISCRIMINATOR).and_then(|about| about.get("mapping")?.as_object());
+        references.extend(mapping.into_iter().flatten().filter_map(|(_, reference)| reference.as_str()));
+    });
+    let is_lost = |reference: &&str| pointer(reference).is_some_and(|pointer| schema.pointer(&pointer).is_none());
+    let lost: BTreeSet<String> = references.into_iter().filter(is_lost).map(str::to_owned).collect();
+    if lost.is_empty() {
+        return;
+    }
+    each_schema(schema, &|members| {
+        if let Some(words) = words(members) {
+            words.retain(|_, reference| !reference.as_str().is_some_and(|reference| lost.contains(reference)));
+        }
+    });
 }
 
 /// The first few of a list, and how many more there are.

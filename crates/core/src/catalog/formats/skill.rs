@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::catalog::load::{Draft, Fields, settle_safety};
+use crate::catalog::load::{Draft, Fields, settle_safety, version_text};
 use crate::catalog::{Fault, Kind, Safety, SelectableItem};
 
 /// The server of all skills: they come from files, wherever these lie.
@@ -47,6 +47,8 @@ pub(in crate::catalog) fn read(value: Value) -> Result<Draft, Fault> {
     let mut item = SelectableItem::tool("", "", name.trim(), description.trim());
     item.kind = Kind::Skill;
     item.server = Some(SERVER.to_owned());
+    let version = fields.version("version");
+    item.version = version.or_else(|| version_text(fields.get("metadata")?.get("version")?));
     settle_safety(&mut item, Safety::Undeclared);
     item.metadata = fields.rest().collect();
     if instructions.as_str().is_some_and(|text| !text.is_empty()) {

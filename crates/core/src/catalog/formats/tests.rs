@@ -21,6 +21,11 @@ fn shown(document: &Value) -> String {
     let item = |item: &SelectableItem| {
         let line = format!("  {} | {} | {}", item.id, item.description, item.tags.join(","));
         let mut lines = line.trim_end().to_owned() + "\n";
+        if item.version.is_some() || item.server_version.is_some() {
+            let or_none = |version: &Option<String>| version.clone().unwrap_or_else(|| "-".to_owned());
+            let (own, server) = (or_none(&item.version), or_none(&item.server_version));
+            lines.push_str(&format!("    version {own}, server {server}\n"));
+        }
         if let Some(schema) = &item.args_schema {
             lines.push_str(&format!("    {schema}\n"));
         }
@@ -191,6 +196,7 @@ fn every_form_is_recognised_and_read() {
 
     a2a (1)
       routes:plan#4ac87933 | Plans |
+        version -, server 1.0
         {"type":"object","properties":{"message":{"type":"string","description":"What the agent is asked to do, in words"}},"required":["message"]}
         metadata {"url":"https://r.example/v1"}
 
@@ -205,7 +211,8 @@ fn every_form_is_recognised_and_read() {
 
     weaver-spec (1)
       org:app.find#96c9de3b | Find: Finds |
-        metadata {"input_schema_ref":"https://x.example/s","version":"1.0.0"}
+        version 1.0.0, server -
+        metadata {"input_schema_ref":"https://x.example/s"}
 
     mcp (1), openai (1)
       mcp:other#c0b7454d |  |
@@ -221,6 +228,191 @@ fn every_form_is_recognised_and_read() {
     "#);
 }
 
+/// A flow of these steps, in a file of its own.
+fn flow(kind: &str, steps: Value) -> Value {
+    json!({"type": kind, "name": "settle_order", "version": "1.2.0", "description": "Settles an order.", "steps": steps})
+}
+
+/// What is read of flows, a line for each part of an item that is not in [`shown`].
+fn flows_of(document: &Value) -> String {
+    let loaded = load_text("flows.json", &document.to_string(), Strictness::Strict).unwrap();
+    let item = |item: &SelectableItem| {
+        let SelectableItem { id, kind, name, server, tags, description, safety, side_effects, .. } = item;
+        let tags = tags.join(",");
+        let mut lines = format!("{id} | {} `{name}` of {server:?} | {tags} | {description}\n", kind.name());
+        let told = [
+            ("arguments", item.args_schema.as_deref().map(Value::to_string)),
+            ("results", item.output_schema.as_deref().map(Value::to_string)),
+            ("requires", (!item.requires.is_empty()).then(|| item.requires.join(" "))),
+            ("provides", (!item.provides.is_empty()).then(|| item.provides.join(" "))),
+            ("safety", (*safety != Safety::Undeclared).then(|| format!("{safety:?}, side effects: {side_effects}"))),
+            ("metadata", Some(item.metadata.keys().cloned().collect::<Vec<_>>().join(" "))),
+        ];
+        let told = told.into_iter().filter_map(|(name, told)| Some(format!("  {name} {}\n", told?)));
+        lines.extend(told);
+        lines
+    };
+    let forms = loaded.sources.iter().map(|source| format!("{} ({})\n", source.format, source.definitions));
+    forms.chain(loaded.catalog.items().iter().map(item)).collect()
+}
+
+#[test]
+fn flows_are_tools() {
+    let mapped = |tool: &str, input: Value| json!({"tool_name": tool, "input_mapping": input});
+    let left = |mut step: Value, output: Value| {
+        step["output_mapping"] = output;
+        step
+    };
+    let line = [
+        left(
+            mapped("orders.find", json!({"id": "order", "region": "/shop/region", "limit": 3})),
+            json!({"total": "sum"}),
+        ),
+        json!({"flow_name": "charge", "input_mapping": {"amount": "total", "card": "card", "key": "api_key"}, "on_error": "skip"}),
+        mapped("mail.send", json!({"to": "address"})),
+    ];
+    let mut safe = flow("Flow", json!(line));
+    safe["format_version"] = json!("1");
+    safe["dynamic_params"] = json!(["api_key"]);
+    safe["input_schema_ref"] = json!("shop.models:Order");
+    safe["safety"] = json!({"side_effects": "read", "requires_approval": true});
+    safe["status"] = json!("needs_review");
+    let graph = [
+        json!({"step_id": "a", "tool_name": "fetch", "input_mapping": {"url": "url"}}),
+        json!({"step_id": "b", "tool_name": "parse", "depends_on": ["a"], "input_mapping": {"text": "body"}}),
+        json!({"step_id": "c", "step_type": "capability", "capability_id": "mail.send", "depends_on": ["a", "b"]}),
+        json!({"step_id": "d", "tool_name": "log", "input_mapping": {"url": "url", "level": "level"}, "on_error": "fallback:print"}),
+    ];
+    let mut destructive = flow("DAGFlow", json!(graph));
+    destructive["safety"] = json!({"side_effects": "destructive"});
+    destructive["server"] = json!("flows of the desk");
+    let export = json!({"flows": [
+        {"id": "customer_summary", "name": "Summarize a customer", "description": "Reads orders and invoices.", "version": "2.0",
+            "input_schema": schema(), "output_schema": {"type": "object"}, "tags": ["customer", "read-only"]},
+        {"id": "dunning", "name": "dunning", "description": "Reminds.", "inputs": schema(), "outputs": null},
+        flow("Flow", json!([{"tool_name": "a"}])),
+    ]});
+    let compiled = json!([{"flow_id": "org.close_month", "name": null, "version": null, "description": "Closes the month.",
+        "input_schema_ref": "https://x.example/s", "tool_dependencies": ["ledger.close"], "side_effects": ["data_write"]}]);
+    let documents = [safe, destructive, export, compiled];
+    insta::assert_snapshot!(documents.iter().map(flows_of).collect::<Vec<_>>().join("\n"), @r#"
+    ChainWeaver flows (1)
+    chainweaver:settle_order@1.2.0 | tool `settle_order` of Some("chainweaver") | flow,needs-review,read-only | Settles an order.
+      arguments {"type":"object","properties":{"order":{},"shop":{},"card":{}},"required":["order","shop"]}
+      requires order shop
+      provides total
+      safety ReadOnly, side effects: false
+      metadata dynamic_params format_version input_schema_ref kind safety status steps type
+
+    ChainWeaver flows (1)
+    flows-of-the-desk:settle_order@1.2.0 | tool `settle_order` of Some("flows of the desk") | destructive,flow | Settles an order.
+      arguments {"type":"object","properties":{"url":{},"level":{}},"required":["url"]}
+      requires url
+      safety Destructive, side effects: true
+      metadata kind safety steps type
+
+    ChainWeaver flows (3)
+    chainweaver:customer_summary@2.0 | tool `customer_summary` of Some("chainweaver") | customer,flow,read-only | Summarize a customer: Reads orders and invoices.
+      arguments {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+      results {"type":"object"}
+      safety ReadOnly, side effects: false
+      metadata kind
+    chainweaver:dunning#cc36e32e | tool `dunning` of Some("chainweaver") | flow | Reminds.
+      arguments {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+      metadata kind
+    chainweaver:settle_order@1.2.0 | tool `settle_order` of Some("chainweaver") | flow | Settles an order.
+      metadata kind steps type
+
+    ChainWeaver flows (1)
+    chainweaver:org.close_month#bcda99fd | tool `org.close_month` of Some("chainweaver") | flow | Closes the month.
+      metadata input_schema_ref kind side_effects tool_dependencies
+    "#);
+}
+
+#[test]
+fn flows_in_yaml_are_tools() {
+    let text = "type: Flow\nname: add\nversion: 0.1\nformat_version: 1\ndescription: Adds.\nsteps:\n  - tool_name: add\n    input_mapping: {left: left, right: 3}\n";
+    let folder = tempfile::tempdir().unwrap();
+    for version in ["0.1", "0.2"] {
+        let path = folder.path().join(format!("add@{version}.flow.yaml"));
+        std::fs::write(path, text.replace("version: 0.1", &format!("version: {version}"))).unwrap();
+    }
+    let loaded = load(&[folder.path()], LoadOptions::default()).unwrap();
+    let ids: Vec<&str> = loaded.catalog.items().iter().map(|item| item.id.as_str()).collect();
+    assert_eq!(ids, ["chainweaver:add@0.1", "chainweaver:add@0.2"]);
+    // What is read is written, and read again.
+    let native = load_text("n.json", &loaded.catalog.to_native_json(), Strictness::Strict).unwrap().catalog;
+    assert_eq!(native.to_native_json(), loaded.catalog.to_native_json());
+    assert_eq!(native.items()[0].requires, ["left"]);
+}
+
+#[test]
+fn a_flow_that_cannot_run_is_refused_with_its_place() {
+    let step = |id: &str, after: &[&str]| json!({"step_id": id, "tool_name": "x", "depends_on": after});
+    let many: Vec<Value> = (0..1_001).map(|_| json!({"tool_name": "x"})).collect();
+    let with = |key: &str, value: Value| {
+        let mut flow = flow("Flow", json!([{"tool_name": "x"}]));
+        flow[key] = value;
+        flow
+    };
+    let documents = [
+        flow("Flow", json!([])),
+        flow("Flow", json!({"a": 1})),
+        with("steps", Value::Null),
+        with("type", json!("Graph")),
+        with("type", Value::Null),
+        with("name", json!(" ")),
+        with("format_version", json!("2.0")),
+        flow("Flow", json!(["x"])),
+        flow("Flow", json!([{"tool_name": "x"}, {"input_mapping": {}}])),
+        flow("Flow", json!([{"tool_name": "x", "flow_name": "y"}])),
+        flow("Flow", json!([{"tool_name": "x", "input_mapping": "all"}])),
+        flow("Flow", json!([{"capability_id": "c", "step_type": "capability", "tool_name": null}])),
+        flow("DAGFlow", json!([{"tool_name": "x"}])),
+        flow("DAGFlow", json!([{"step_id": "a", "step_type": "capability"}])),
+        flow("DAGFlow", json!([step("a", &[]), step("a", &[])])),
+        flow("DAGFlow", json!([step("a", &["b"])])),
+        flow("DAGFlow", json!([step("a", &["c"]), step("b", &["a"]), step("c", &["b"]), step("d", &[])])),
+        flow("Flow", json!(many)),
+        json!({"flows": [{"flow_id": "a"}, 3]}),
+        json!({"flows": [{"flow_id": "a", "tags": "x"}]}),
+        json!({"flows": []}),
+        json!({"flows": [{"id": "drawing", "name": "d", "data": {"nodes": []}}]}),
+    ];
+    let messages = documents.iter().map(|document| {
+        let message = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap_err().to_string();
+        message.split_once("a.json: ").unwrap().1.replace(", or leave it out with --lenient", "") + "\n"
+    });
+    insta::assert_snapshot!(messages.collect::<String>(), @r#"
+    top level `settle_order`: `steps` is missing or empty; correct it
+    top level `settle_order`: `steps` must be an array, not an object; correct it
+    top level `settle_order`: `steps` is missing or empty; correct it
+    top level `settle_order`: unknown `type` `Graph`; write `Flow`, or `DAGFlow` for steps with `depends_on`
+    top level `settle_order`: `type` is missing, or is not a string; write `Flow`, or `DAGFlow` for steps with `depends_on`
+    top level ` `: `name` is missing or empty; correct it
+    top level `settle_order`: a flow of `format_version` 2.0; save it with a ChainWeaver that writes version 1
+    top level `settle_order`: steps[0]: expected an object, not a string; correct it
+    top level `settle_order`: steps[1]: a step needs one `tool_name` or `flow_name`, and has 0; correct it
+    top level `settle_order`: steps[0]: a step needs one `tool_name` or `flow_name`, and has 2; correct it
+    top level `settle_order`: steps[0]: `input_mapping` must be an object, not a string; correct it
+    top level `settle_order`: steps[0]: a step needs one `tool_name` or `flow_name`, and has 0; correct it
+    top level `settle_order`: steps[0]: `step_id` is missing or empty; correct it
+    top level `settle_order`: steps[0]: a step needs one `capability_id`, and has 0; correct it
+    top level `settle_order`: two steps have the `step_id` `a`; give each its own
+    top level `settle_order`: step `a` depends on `b`, which is no step of the flow; correct it
+    top level `settle_order`: its steps wait for each other, so none of them can be the first; correct `depends_on`
+    top level `settle_order`: it has 1001 steps, over the limit of 1000; move some of them into a flow of their own
+    flows[1]: expected an object, not a number; correct it
+    flows[0]: `tags` must be an array, not a string; correct it
+    top level: it has none of the keys `tools`, `resources`, `prompts` and `items`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
+    top level: it has none of the keys `tools`, `resources`, `prompts` and `items`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
+    "#);
+    // A lenient load keeps the others of an export.
+    let export = json!({"flows": [{"flow_id": "a"}, 3]}).to_string();
+    let loaded = load_text("a.json", &export, Strictness::Lenient).unwrap();
+    assert_eq!((loaded.catalog.len(), loaded.left_out.len()), (1, 1));
+}
+
 /// What `fastmcp inspect` writes of samples/server.py, which scripts/python-recipes compares with the real one.
 const FASTMCP: &str = include_str!("samples/fastmcp.json");
 const FASTMCP_AS_MCP: &str = include_str!("samples/fastmcp-as-mcp.json");
@@ -232,18 +424,24 @@ fn what_fastmcp_inspects_is_read() {
     insta::assert_snapshot!(shown(&serde_json::from_str(FASTMCP).unwrap()), @r#"
     fastmcp (6)
       front-desk:cancel_booking#99e8e1fb | Cancel a booking and give its deposit back. | billing,destructive,rooms
+        version -, server 1.2.0
         {"additionalProperties":false,"properties":{"booking_id":{"type":"string"}},"required":["booking_id"],"type":"object"}
         metadata {"meta":{"owner":"desk"}}
       front-desk:find_rooms#08ffb0b5 | Find free rooms. | read-only,rooms
+        version -, server 1.2.0
         {"additionalProperties":false,"properties":{"beds":{"description":"How many beds are needed","type":"integer"},"quiet":{"default":false,"type":"boolean"}},"required":["beds"],"type":"object"}
         metadata {"annotations":{"title":"Find rooms"}}
       front-desk:now#e687c177 | The time at the desk. |
+        version -, server 1.2.0
         {"additionalProperties":false,"properties":{},"type":"object"}
       prompt::front-desk:welcome#5c97c784 | A letter of welcome. | letters
+        version -, server 1.2.0
         {"type":"object","properties":{"guest":{"description":"The name of the guest\n\nProvide a value matching the following JSON schema: {\"description\":\"The name of the guest\",\"type\":\"string\"}. Encode non-string values as JSON.","type":"string"},"language":{"type":"string"}},"required":["guest"]}
       resource::front-desk:rates#21e194cc | The rates of this season. | billing
+        version -, server 1.2.0
         metadata {"mimeType":"application/json","uri":"desk://rates"}
       resource::front-desk:room#3636f05e | What is known of a room. |
+        version -, server 1.2.0
         {"additionalProperties":false,"properties":{"number":{"type":"integer"}},"required":["number"],"type":"object"}
         metadata {"mimeType":"text/plain","uri":"desk://rooms/{number}"}
     "#);
@@ -279,6 +477,124 @@ fn the_name_of_a_server_is_a_text_or_in_an_object() {
     assert_eq!(server(json!({"server": "b", "serverInfo": {"name": "a"}, "tools": [tool]})), "b");
     insta::assert_snapshot!(named("server", json!(7)), @"`server` must be a string, or an object with a string `name`; correct it, or leave it out with --lenient");
     insta::assert_snapshot!(named("server", json!({"name": 7})), @"`server` must be a string, or an object with a string `name`; correct it, or leave it out with --lenient");
+}
+
+/// Documents that give versions, in each place that a form has for them.
+fn versioned() -> Vec<Value> {
+    let tool = |members: Value| {
+        let mut tool = json!({"name": "t", "description": "d", "inputSchema": {"type": "object"}});
+        tool.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        tool
+    };
+    let listed = json!([tool(json!({})), tool(json!({"name": "u", "server": "other"}))]);
+    vec![
+        json!([tool(json!({"_meta": {"version": "1.4.0"}}))]),
+        json!([tool(json!({"_meta": {"version": "1.4 beta"}, "version": "1.3"}))]),
+        json!([tool(json!({"_meta": {"fastmcp": {"version": "2.0", "tags": []}}}))]),
+        json!([tool(json!({"version": " 3.1 ", "serverVersion": 7, "server": "s"}))]),
+        json!([tool(json!({"version": {"major": 1}, "_meta": {"version": "x\ny"}}))]),
+        json!([tool(json!({"version": "", "serverVersion": "v".repeat(101)}))]),
+        json!({"serverInfo": {"name": "s", "version": "0.9"}, "tools": listed}),
+        json!({"server": {"name": "s", "version": 2}, "serverInfo": {"version": "0.9"}, "tools": listed, "prompts": [{"name": "p", "version": "5"}]}),
+        json!({"server": {"name": "s", "version": "2.0"}, "tools": [{"key": "tool:t@1.1", "name": "t", "version": "1.1", "input_schema": {"type": "object"}}],
+            "resources": [{"key": "resource:a:b@4", "uri": "a:b", "name": "b"}]}),
+        json!([{"name": "t", "description": "d", "version": "1.0.0", "input_schema": {"type": "object"}}]),
+        json!({"name": "a", "url": "https://a.example", "version": "3.0", "capabilities": {}, "skills": [{"id": "s", "name": "s"}, {"id": "t", "name": "t", "version": "2"}]}),
+        json!({"openapi": "3.1.0", "info": {"title": "s", "version": 1.5}, "paths": {"/t": {"get": {"operationId": "t"}}}}),
+        json!([{"id": "org.t", "name": "T", "version": "1.0.0", "description": "d", "input_schema_ref": "https://x.example/s"}]),
+        json!([{"id": "t", "kind": "tool", "name": "t", "namespace": "s", "description": "d", "version": "6"}]),
+        json!({"schema": 1, "items": [{"name": "t", "namespace": "s", "version": "8", "server_version": "9"}]}),
+    ]
+}
+
+/// The ids of a catalog with their versions and those of their servers.
+fn versions(catalog: &Catalog) -> Vec<String> {
+    let line = |item: &SelectableItem| format!("{} {:?} {:?}", item.id, item.version, item.server_version);
+    catalog.items().iter().map(line).collect()
+}
+
+#[test]
+fn versions_are_found_where_a_form_has_them() {
+    let shown = |document: &Value| {
+        let catalog = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap().catalog;
+        // The native form has them, and only as fields of their own.
+        let native = catalog.to_native_json();
+        let again = load_text("b.json", &native, Strictness::Strict).unwrap().catalog;
+        assert_eq!((versions(&again), again.to_native_json()), (versions(&catalog), native));
+        // So have the lists of servers that are written here, where the id is made anew.
+        let listing = load_text("c.json", &mcp_listing(&catalog).to_string(), Strictness::Strict).unwrap().catalog;
+        let of = |catalog: &Catalog| -> Vec<_> {
+            catalog
+                .items()
+                .iter()
+                .map(|item| (item.name.clone(), item.version.clone(), item.server_version.clone()))
+                .collect()
+        };
+        assert_eq!(of(&listing), of(&catalog));
+        versions(&catalog).join("\n") + "\n"
+    };
+    insta::assert_snapshot!(versioned().iter().map(shown).collect::<String>(), @r#"
+    mcp:t@1.4.0 Some("1.4.0") None
+    mcp:t#d58d7ad5 Some("1.4 beta") None
+    mcp:t#d58d7ad5 Some("2.0") None
+    s:t#d58d7ad5 Some("3.1") Some("7")
+    mcp:t#d58d7ad5 None None
+    mcp:t#d58d7ad5 None None
+    other:u#713abce8 None None
+    s:t#d58d7ad5 None Some("0.9")
+    other:u#713abce8 None None
+    prompt::s:p#c758fcaa Some("5") Some("2")
+    s:t#d58d7ad5 None Some("2")
+    resource::s:b@4 Some("4") Some("2.0")
+    s:t@1.1 Some("1.1") Some("2.0")
+    mcp:t#d58d7ad5 Some("1.0.0") None
+    a:s#2ac7154f None Some("3.0")
+    a:t#633700d8 Some("2") Some("3.0")
+    s:t#d58d7ad5 None Some("1.5")
+    org:t#6bd9fe15 Some("1.0.0") None
+    s:t#d58d7ad5 Some("6") None
+    s:t#d58d7ad5 Some("8") Some("9")
+    "#);
+    let skill = |front: &str| {
+        let loaded =
+            load_text("SKILL.md", &skill(&format!("name: x\ndescription: y\n{front}")), Strictness::Strict).unwrap();
+        (loaded.catalog.items()[0].version.clone(), json!(loaded.catalog.items()[0].metadata["license"]))
+    };
+    let both = "license: MIT\nversion: 1.2\nmetadata: {version: \"2\"}";
+    assert_eq!(skill(both), (Some("1.2".to_owned()), json!("MIT")));
+    assert_eq!(skill("license: MIT\nmetadata: {version: 2.0.1}"), (Some("2.0.1".to_owned()), json!("MIT")));
+}
+
+#[test]
+fn versions_are_written_where_a_form_has_a_place() {
+    let tools = [
+        json!({"name": "a", "server": "s", "serverVersion": "3", "version": "1.0", "input_schema": {"type": "object"}}),
+        json!({"name": "b", "server": "s", "input_schema": {"type": "object"}}),
+    ];
+    let catalog = Catalog::from_values(&tools, None).unwrap();
+    assert_eq!(
+        catalog.items()[0].id,
+        Catalog::from_values(&[json!({"name": "a", "server": "s", "input_schema": {"type": "object"}})], None)
+            .unwrap()
+            .items()[0]
+            .id
+    );
+    insta::assert_snapshot!(mcp_listing(&catalog), @r#"{"tools":[{"name":"a","inputSchema":{"type":"object"},"version":"1.0","server":"s","serverVersion":"3"},{"name":"b","inputSchema":{"type":"object"},"server":"s"}]}"#);
+    let cards = ToolFormat::WeaverSpec.write(catalog.items(), &CallNames::as_they_are()).unwrap();
+    assert_eq!(
+        cards.pointer("/0/items/0/metadata/contextweaver"),
+        Some(&json!({"kind": "tool", "server": "s", "version": "1.0"}))
+    );
+    let read = load_text("a.json", &cards.to_string(), Strictness::Strict).unwrap().catalog;
+    assert_eq!((&read.items()[0].id, read.items()[0].version.as_deref()), (&catalog.items()[0].id, Some("1.0")));
+    // A request has no place for them, and that of the server is told with the server.
+    for format in ToolFormat::WRITTEN {
+        let request = format.write(catalog.items(), &CallNames::as_they_are()).map(|list| list.to_string());
+        let said = format.has_no_place_for(catalog.items());
+        let has = !["openai", "openai-responses", "anthropic", "gemini"].contains(&format.key());
+        assert_eq!(said.get("version").is_none(), has, "{format}");
+        assert!(request.is_none_or(|text| text.contains("version") == (format == ToolFormat::WeaverSpec)), "{format}");
+    }
 }
 
 /// A member of a live server keeps its bytes, whatever members it has.
@@ -336,21 +652,27 @@ fn operations_are_tools() {
     insta::assert_snapshot!(shown(&pets()), @r##"
     openapi (6)
       pet-store:addPet#169b50f7 | Adds |
+        version -, server 1
         {"type":"object","properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]},"owner":{"type":"string"}},"required":["name","owner"]}
         metadata {"method":"post","path":"/pets","servers":["https://pets.example/v1"]}
       pet-store:changePets#776b86df |  |
+        version -, server 1
         {"type":"object","properties":{"body":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]}}},"description":"All of them"}}}
         metadata {"arguments":{"body":"body"},"content_type":"multipart/form-data","method":"patch","path":"/pets","servers":["https://pets.example/v1"]}
       pet-store:deletePet#94ef2cc6 |  | deprecated,destructive
+        version -, server 1
         {"type":"object","properties":{"id":{"type":"integer"},"query_id":{"type":"string","description":"Why"}},"required":["id"]}
         metadata {"arguments":{"id":"path","query_id":{"in":"query","name":"id"}},"method":"delete","path":"/pets/{id}","servers":["https://pets.example/v1"]}
       pet-store:getPet#94eb547b | Get a pet by its number. | pets,read-only
+        version -, server 1
         {"type":"object","properties":{"id":{"type":"integer"},"verbose":{"type":"boolean","description":"Say more","examples":[true]}},"required":["id"]}
         metadata {"arguments":{"id":"path","verbose":"query"},"method":"get","path":"/pets/{id}","servers":["https://pets.example/v1"]}
       pet-store:plant#35811994 |  |
+        version -, server 1
         {"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}},"$defs":{"Tree":{"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}}}}}
         metadata {"method":"post","path":"/trees","servers":["https://pets.example/v1"]}
       pet-store:put_pets_id#eaf3422c | Change a pet |
+        version -, server 1
         {"type":"object","properties":{"id":{"type":"integer"},"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]}},"required":["id","name"]}
         metadata {"arguments":{"id":"path"},"method":"put","path":"/pets/{id}","servers":["https://pets.example/v1"]}
     "##);
@@ -697,6 +1019,39 @@ fn strict_is_kept_where_the_schema_keeps_to_its_rules() {
             assert_eq!(notes.contains("left out `strict` of 1 tool, whose"), !expected, "{format} {schema} {notes}");
         }
     }
+    // Alternatives that a member tells apart are the same in other words.
+    let alternative = |kind: &str| object(json!({"kind": {"type": "string", "const": kind}}), json!(["kind"]));
+    let union = |keyword: &str| {
+        let mapping = json!({"a": format!("#/properties/x/{keyword}/0")});
+        let about = json!({"propertyName": "kind", "mapping": mapping});
+        object(json!({"x": {keyword: [alternative("a"), alternative("b")], "discriminator": about}}), json!(["x"]))
+    };
+    let without = |mut schema: Value| {
+        schema["properties"]["x"].as_object_mut().unwrap().shift_remove("discriminator");
+        schema
+    };
+    for (keyword, expected, changed) in [("oneOf", without(union("anyOf")), true), ("anyOf", union("anyOf"), false)] {
+        let tool = json!({"name": "t", "description": "D", "input_schema": union(keyword), "strict": true});
+        for (format, key) in [(ToolFormat::OpenAi, "parameters"), (ToolFormat::Anthropic, "input_schema")] {
+            let (tool, notes) = written(format, &tool);
+            assert_eq!((&tool[key], &tool["strict"]), (&expected, &json!(true)), "{format} {keyword}");
+            assert_eq!(
+                notes.contains("wrote `oneOf` with a `discriminator` as `anyOf`, for 1 tool"),
+                changed,
+                "{notes}"
+            );
+        }
+        // What is not strict is taken as it is.
+        let plain = json!({"name": "t", "description": "D", "input_schema": union(keyword)});
+        assert_eq!(
+            written(ToolFormat::OpenAi, &plain),
+            (json!({"name": "t", "description": "D", "parameters": union(keyword)}), String::new())
+        );
+    }
+    let open = with(union("oneOf"), "additionalProperties", json!(true));
+    let tool = json!({"name": "t", "description": "D", "input_schema": open, "strict": true});
+    let (tool, notes) = written(ToolFormat::OpenAi, &tool);
+    assert_eq!((tool.get("strict"), &tool["parameters"]), (None, &open), "{notes}");
     // Without a schema nothing is closed, and what is not strict stays as it is.
     let tool = |strict: bool| json!({"type": "function", "function": {"name": "t", "strict": strict}});
     assert_eq!(written(ToolFormat::OpenAi, &tool(true)).0.get("strict"), None);
@@ -760,6 +1115,27 @@ fn what_is_not_taken_in_a_schema_makes_it_say_less() {
     allowed anything where a reference leads nowhere, for 1 tool: s:t#b562cdc1 (`#/$defs/Gone`)
     left out patterns that are not taken, for 1 tool: s:t#b562cdc1 (`[(`)
     ");
+}
+
+#[test]
+fn words_of_discriminators_lead_to_what_a_provider_gets() {
+    let union = |at: &str| {
+        let about = json!({"propertyName": "k", "mapping": {"a": format!("{at}/oneOf/0"), "s": "#/$defs/S"}});
+        json!({"oneOf": [{"type": "string"}, {"$ref": "#/$defs/S"}], "discriminator": about})
+    };
+    let object = |name: &str, value: Value| json!({"type": "object", "properties": {name: value}, "$defs": {"S": {"type": "object"}}});
+    let pattern = json!({"type": "string", "pattern": "(?=a)"});
+    let root = json!({"oneOf": [object("a b", union("#/oneOf/0/properties/a%20b")), {"type": "object"}], "discriminator": {"propertyName": "k"}, "$defs": {"S": {"type": "object"}}});
+    let mut renamed = object("a b", union("#/properties/a%20b"));
+    renamed["discriminator"] = json!({"propertyName": "a b"});
+    let mut loosened = object("a", union("#/properties/a"));
+    loosened["properties"]["a"]["oneOf"][0] = pattern;
+    let cases = [(ToolFormat::Anthropic, renamed), (ToolFormat::OpenAi, root), (ToolFormat::OpenAi, loosened)];
+    insta::assert_snapshot!(cases.map(|(format, schema)| arguments(format, &schema).0.to_string()).join("\n"), @r##"
+    {"type":"object","properties":{"a_b":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/S"}],"discriminator":{"propertyName":"k","mapping":{"a":"#/properties/a_b/oneOf/0","s":"#/$defs/S"}}}},"$defs":{"S":{"type":"object"}},"discriminator":{"propertyName":"a_b"}}
+    {"type":"object","properties":{"a b":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/S"}],"discriminator":{"propertyName":"k","mapping":{"s":"#/$defs/S"}}}},"$defs":{"S":{"type":"object"}}}
+    {"type":"object","properties":{"a":{"discriminator":{"propertyName":"k","mapping":{"s":"#/$defs/S"}},"anyOf":[{"type":"string"},{"$ref":"#/$defs/S"}]}},"$defs":{"S":{"type":"object"}}}
+    "##);
 }
 
 #[test]
@@ -1076,6 +1452,191 @@ fn a_request_holds_what_its_operation_takes() {
     "#);
 }
 
+#[test]
+fn how_parameters_are_written_stands_with_their_places() {
+    let schema = json!({"schema": {"type": "array", "items": {"type": "string"}}});
+    let place = |of: &str, said: Value| {
+        let mut parameter = if said.get("content").is_some() { json!({}) } else { schema.clone() };
+        parameter.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+        (parameter["name"], parameter["in"]) = (json!("x"), json!(of));
+        let path = if of == "path" { "/f/{x}" } else { "/f" };
+        let document =
+            json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {path: {"get": {"parameters": [parameter]}}}});
+        let loaded = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap();
+        loaded.catalog.items()[0].metadata["arguments"]["x"].to_string()
+    };
+    let cases = [
+        ("path", json!({})),
+        ("path", json!({"style": "simple", "explode": false})),
+        ("path", json!({"style": "matrix", "explode": true})),
+        ("path", json!({"style": "label", "explode": false})),
+        ("header", json!({"explode": true})),
+        ("query", json!({"style": "form", "explode": true, "allowReserved": false})),
+        ("query", json!({"explode": false, "allowReserved": true})),
+        ("query", json!({"style": "deepObject", "explode": true})),
+        ("query", json!({"style": "deepObject"})),
+        ("query", json!({"style": "pipeDelimited", "explode": false})),
+        ("cookie", json!({"style": "form"})),
+        ("cookie", json!({"style": "cookie", "explode": true})),
+        ("query", json!({"style": "no style", "explode": "yes", "allowReserved": 1})),
+        ("query", json!({"content": {"application/json": {"schema": {}}}, "style": "deepObject"})),
+        ("query", json!({"content": {"application/json": {}}, "schema": {}, "explode": false})),
+        ("querystring", json!({"content": {"application/x-www-form-urlencoded": {"schema": {}}}})),
+    ];
+    let shown = cases.into_iter().map(|(of, said)| format!("{of} {said}: {}\n", place(of, said.clone())));
+    insta::assert_snapshot!(shown.collect::<String>(), @r#"
+    path {}: "path"
+    path {"style":"simple","explode":false}: "path"
+    path {"style":"matrix","explode":true}: {"in":"path","style":"matrix","explode":true}
+    path {"style":"label","explode":false}: {"in":"path","style":"label"}
+    header {"explode":true}: {"in":"header","explode":true}
+    query {"style":"form","explode":true,"allowReserved":false}: "query"
+    query {"explode":false,"allowReserved":true}: {"in":"query","explode":false,"allowReserved":true}
+    query {"style":"deepObject","explode":true}: {"in":"query","style":"deepObject","explode":true}
+    query {"style":"deepObject"}: {"in":"query","style":"deepObject"}
+    query {"style":"pipeDelimited","explode":false}: {"in":"query","style":"pipeDelimited"}
+    cookie {"style":"form"}: "cookie"
+    cookie {"style":"cookie","explode":true}: {"in":"cookie","style":"cookie"}
+    query {"style":"no style","explode":"yes","allowReserved":1}: "query"
+    query {"content":{"application/json":{"schema":{}}},"style":"deepObject"}: {"in":"query","content_type":"application/json"}
+    query {"content":{"application/json":{}},"schema":{},"explode":false}: {"in":"query","explode":false}
+    querystring {"content":{"application/x-www-form-urlencoded":{"schema":{}}}}: {"in":"querystring","content_type":"application/x-www-form-urlencoded"}
+    "#);
+}
+
+#[test]
+fn a_renamed_parameter_keeps_how_it_is_written() {
+    let parameters =
+        json!([{"name": "id", "in": "query", "style": "pipeDelimited", "schema": {"type": "array", "items": {}}}]);
+    let document = json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/f/{id}": {"get": {"operationId": "f", "parameters": parameters}}}});
+    insta::assert_snapshot!(shown(&document), @r#"
+    openapi (1)
+      t:f#894e7f4b |  | read-only
+        {"type":"object","properties":{"id":{"type":"string"},"query_id":{"type":"array","items":{}}},"required":["id"]}
+        metadata {"arguments":{"id":"path","query_id":{"in":"query","name":"id","style":"pipeDelimited"}},"method":"get","path":"/f/{id}","servers":[]}
+    "#);
+}
+
+#[test]
+fn how_the_members_of_a_form_are_written_is_kept() {
+    let encoding = |media: &str, encoding: Value| {
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}, "b": {"type": "object"}}});
+        let body = json!({"content": {media: {"schema": schema, "encoding": encoding}}});
+        let document =
+            json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/f": {"post": {"requestBody": body}}}});
+        let loaded = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap();
+        loaded.catalog.items()[0].metadata.get("encoding").map_or_else(|| "-".to_owned(), Value::to_string)
+    };
+    let all = json!({"a": {"contentType": "image/png, image/jpeg", "headers": {"X-A": {"schema": {}}}}, "b": {"style": "deepObject", "explode": true, "allowReserved": false}});
+    let cases = [
+        ("multipart/form-data", all.clone()),
+        ("multipart/mixed", json!({"a": {"style": "form"}, "b": {}})),
+        (
+            "application/x-www-form-urlencoded; charset=utf-8",
+            json!({"a": {"explode": false, "style": "spaceDelimited"}}),
+        ),
+        ("application/x-www-form-urlencoded", json!({"a": {"style": "?", "explode": 0, "contentType": ["x"]}, "b": 3})),
+        ("multipart/form-data", json!([1])),
+        ("application/json", all),
+    ];
+    let shown = cases.into_iter().map(|(media, said)| format!("{media}: {}\n", encoding(media, said)));
+    insta::assert_snapshot!(shown.collect::<String>(), @r#"
+    multipart/form-data: {"a":{"contentType":"image/png, image/jpeg"},"b":{"style":"deepObject","explode":true,"allowReserved":false}}
+    multipart/mixed: {"a":{"style":"form"}}
+    application/x-www-form-urlencoded; charset=utf-8: {"a":{"style":"spaceDelimited","explode":false}}
+    application/x-www-form-urlencoded: -
+    multipart/form-data: -
+    application/json: -
+    "#);
+}
+
+/// The arguments of an operation with this body, in a document with these schemas.
+fn arguments_of(body: &Value, schemas: &Value) -> Value {
+    let body = json!({"content": {"application/json": {"schema": body}}});
+    let document = json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/f": {"post": {"requestBody": body}}}, "components": {"schemas": schemas}});
+    let loaded = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap();
+    loaded.catalog.items()[0].args_schema.as_deref().cloned().unwrap_or_default()
+}
+
+#[test]
+fn discriminators_lead_to_where_the_alternatives_stand() {
+    let to = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let one_of = |discriminator: Value| json!({"oneOf": [to("Cat"), to("Dog")], "discriminator": discriminator});
+    let pet = |discriminator: Value| json!({"type": "object", "properties": {"pet": one_of(discriminator)}});
+    let schemas = json!({
+        "Cat": {"type": "object", "properties": {"lives": {"type": "integer"}}},
+        "Dog": {"type": "object", "properties": {"breed": {"type": "string"}}},
+        "Fox": {"type": "object", "properties": {"friend": {"$ref": "#/components/schemas/Animal"}}},
+        "Animal": {"oneOf": [to("Cat"), to("Fox")], "discriminator": {"propertyName": "kind"}},
+        "Base": {"type": "object", "properties": {"kind": {"type": "string"}}, "discriminator": {"propertyName": "kind", "mapping": {"cat": "Cat"}}},
+    });
+    let mapped = json!({"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat", "tom": "Cat", "cow": "Cow", "bird": "birds.json", "odd": 1}, "x-more": 1});
+    let bodies = [
+        pet(mapped.clone()),
+        pet(json!({"propertyName": "kind", "mapping": {"Dog": "Cat"}})),
+        one_of(json!({"propertyName": "kind"})),
+        to("Animal"),
+        json!({"type": "array", "items": {"anyOf": [{"type": "string"}, to("Cat")], "discriminator": {"propertyName": "kind"}}}),
+        json!({"type": "object", "properties": {"a/b c%": {"type": "object", "additionalProperties": one_of(json!({"propertyName": "kind"}))}}}),
+        json!({"type": "object", "properties": {"discriminator": {"type": "string"}, "x".repeat(300): one_of(json!({"propertyName": "kind"}))}}),
+        to("Base"),
+        pet(json!({"mapping": {"cat": "Cat"}})),
+        pet(json!("kind")),
+    ];
+    let shown = bodies.iter().map(|body| {
+        let schema = arguments_of(body, &schemas);
+        // Each word leads to a schema.
+        visit(&schema, &mut |mapping| {
+            for (word, reference) in mapping {
+                let pointer = super::schema::pointer(reference.as_str().unwrap()).unwrap();
+                assert!(schema.pointer(&pointer).is_some(), "{word}: {reference} in {schema}");
+            }
+        });
+        schema.to_string().replace(&"x".repeat(300), "xxx") + "\n"
+    });
+    insta::assert_snapshot!(shown.collect::<String>(), @r##"
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"cat":"#/properties/pet/oneOf/0","tom":"#/properties/pet/oneOf/0","Dog":"#/properties/pet/oneOf/1"}}}}}
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"Dog":"#/properties/pet/oneOf/0"}}}}}
+    {"type":"object","properties":{"body":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/body/oneOf/0","Dog":"#/properties/body/oneOf/1"}}}}}
+    {"type":"object","properties":{"body":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"friend":{"$ref":"#/$defs/Animal"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/body/oneOf/0","Fox":"#/properties/body/oneOf/1"}}}},"$defs":{"Animal":{"oneOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Fox"}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/$defs/Cat","Fox":"#/$defs/Fox"}}},"Cat":{"type":"object","properties":{"lives":{"type":"integer"}}},"Fox":{"type":"object","properties":{"friend":{"$ref":"#/$defs/Animal"}}}}}
+    {"type":"object","properties":{"body":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object","properties":{"lives":{"type":"integer"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/body/items/anyOf/1"}}}}}}
+    {"type":"object","properties":{"a/b c%":{"type":"object","additionalProperties":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/a~1b%20c%25/additionalProperties/oneOf/0","Dog":"#/properties/a~1b%20c%25/additionalProperties/oneOf/1"}}}}}}
+    {"type":"object","properties":{"discriminator":{"type":"string"},"xxx":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind"}}}}
+    {"type":"object","properties":{"kind":{"type":"string"}},"discriminator":{"propertyName":"kind"}}
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}]}}}
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}]}}}
+    "##);
+}
+
+/// Calls `with` with the words of each discriminator in a schema.
+fn visit(schema: &Value, with: &mut impl FnMut(&Map<String, Value>)) {
+    super::schema::visit_schemas(schema, &mut |members| {
+        members
+            .get("discriminator")
+            .and_then(|about| about.get("mapping")?.as_object())
+            .into_iter()
+            .for_each(&mut *with);
+    });
+}
+
+/// A document whose discriminators have more words than the schema of an operation may.
+fn wordy() -> Value {
+    let to = |number: usize| json!({"$ref": format!("#/components/schemas/a{number}")});
+    let words: Map<String, Value> =
+        (0..20_000).map(|word| (format!("w{word}"), json!(format!("a{}", word % 500)))).collect();
+    let about = json!({"propertyName": "k", "mapping": words});
+    let union = json!({"oneOf": (0..500).map(to).collect::<Vec<_>>(), "discriminator": about});
+    let mut schemas: Map<String, Value> =
+        (0..500).map(|number| (format!("a{number}"), json!({"type": "object"}))).collect();
+    schemas.insert("base".to_owned(), json!({"type": "object", "discriminator": about}));
+    let body = |schema: Value| json!({"post": {"requestBody": {"content": {"application/json": {"schema": schema}}}}});
+    let mut paths: Map<String, Value> =
+        (0..300).map(|number| (format!("/p{number}"), body(json!({"$ref": "#/components/schemas/base"})))).collect();
+    paths.insert("/u".to_owned(), body(union));
+    json!({"openapi": "3.1.0", "info": {"title": "t"}, "paths": paths, "components": {"schemas": schemas}})
+}
+
 /// Operations whose references are woven in a way that is hard to follow.
 fn hostile() -> Vec<(&'static str, Value)> {
     let document = |schemas: Map<String, Value>, operations: usize| {
@@ -1094,6 +1655,7 @@ fn hostile() -> Vec<(&'static str, Value)> {
     };
     let long = "x".repeat(100_000);
     vec![
+        ("wordy", wordy()),
         ("laughs", document(schemas(30, &wide), 50)),
         ("chain", document(schemas(50_000, &|number| to(number + 1)), 3)),
         ("circle", document(schemas(1000, &|number| to((number + 1) % 1000)), 3)),
@@ -1158,6 +1720,7 @@ fn woven_references_end() {
         lines.push('\n');
     }
     insta::assert_snapshot!(lines, @r"
+    wordy: 300 of 301 read; its schema grows too large when expanded; make it smaller
     laughs: 50 of 50 read
     chain: 0 of 3 read; its schema grows too large when expanded; make it smaller
     circle: 3 of 3 read
@@ -1254,6 +1817,10 @@ fn any_json() -> impl Strategy<Value = Value> {
         "query",
         "required",
         "allOf",
+        "discriminator",
+        "propertyName",
+        "mapping",
+        "version",
         "nullable",
         "tools",
         "functions",
@@ -1273,6 +1840,15 @@ fn any_json() -> impl Strategy<Value = Value> {
         "mcp_list_tools",
         "enabled",
         "cache_control",
+        "DAGFlow",
+        "flows",
+        "flow_id",
+        "steps",
+        "step_id",
+        "tool_name",
+        "depends_on",
+        "input_mapping",
+        "output_mapping",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -1492,6 +2068,7 @@ fn skills_are_read_from_their_front_matter() {
     skills:mail#1cab3eab | skill of Some("skills") | "Answer mail." | {}
     skills:pdf-forms#0bc2681f | skill of Some("skills") | "Fill in the forms of a PDF." | {"allowed-tools":"Read Bash","instructions":"# Steps\n\n1. Read it.\n---\n2. Go on.","license":"MIT","metadata":{"version":"1.0"}}
     "##);
+    assert_eq!(loaded.catalog.items()[2].version.as_deref(), Some("1.0"));
     let forms: Vec<&str> = loaded.sources.iter().map(|source| source.format.key()).collect();
     assert_eq!(forms, ["mcp", "agent-skill", "agent-skill"]);
     // The file, its folder and the folder of all give the same skill, and so does the native form.
@@ -1597,7 +2174,39 @@ fn the_examples_of_the_page_are_read() {
         "vercel-ai",
         "contextweaver-py",
         "weaver-spec",
+        "chainweaver",
     ] {
         assert!(read.iter().any(|key| key == format), "{format}");
     }
+}
+
+#[test]
+fn the_front_matter_of_a_document_is_read() {
+    let read = |text: &str| match crate::catalog::front_matter(text) {
+        Ok(Some((members, body))) => format!("{} {body:?}", json!(members)),
+        Ok(None) => "none".to_owned(),
+        Err(fault) => fault.to_string(),
+    };
+    let table = [
+        "# A page\n",
+        "---",
+        "--- a\n---\n",
+        "\u{feff}---\r\ntitle: x\r\ntags: [no, 2026-09-23]\r\n---\r\n\r\nText.\r\n",
+        "---\n# nothing but this\n\n---\n\nText.\n\n---\n",
+        "---\n---",
+        "---\ntitle: x\n",
+        "---\n- x\n---\n",
+        "---\ntitle: a: b\n---\n",
+    ];
+    insta::assert_snapshot!(table.map(read).join("\n"), @r#"
+    none
+    none
+    none
+    {"title":"x","tags":["no","2026-09-23"]} "Text."
+    {} "Text.\n\n---"
+    {} ""
+    the front matter does not end; put a line `---` after it
+    the front matter is an array; write it as lines `key: value`
+    line 2, column 9: mapping values are not allowed in this context
+    "#);
 }

@@ -75,6 +75,7 @@ fn read_ours(mut fields: Fields, mut metadata: Map<String, Value>) -> Result<Dra
         }
     };
     item.server = ours.nonempty_text("server")?;
+    item.version = ours.version("version");
     item.tags = ours.texts("tags")?;
     settle_safety(&mut item, Safety::Undeclared);
     item.side_effects = item.safety != Safety::ReadOnly;
@@ -120,6 +121,7 @@ fn items(items: Vec<Value>, before: &str) -> Vec<Part> {
 pub(super) fn write(item: &SelectableItem, _: &str) -> Value {
     let mut ours = Map::from_iter([("kind".to_owned(), item.kind.name().into())]);
     ours.extend(item.server.iter().map(|server| ("server".to_owned(), server.as_str().into())));
+    ours.extend(item.version.iter().map(|version| ("version".to_owned(), version.as_str().into())));
     if !item.tags.is_empty() {
         ours.insert("tags".to_owned(), json!(item.tags));
     }

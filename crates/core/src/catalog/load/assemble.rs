@@ -36,9 +36,10 @@ impl Draft {
         Self { server: item.server.clone(), item, version: None, id: None }
     }
 
-    /// With a declared version, if ids can hold it.
+    /// With a declared version in the id, if ids can hold it. It is the version of the item too, unless that has one.
     pub(in crate::catalog) fn with_version(mut self, version: Option<String>) -> Self {
         self.version = version.filter(|version| is_version(version));
+        self.item.version = self.item.version.take().or_else(|| self.version.clone());
         self
     }
 
@@ -48,10 +49,12 @@ impl Draft {
         Ok(self)
     }
 
-    pub(super) fn set_server_if_none(&mut self, server: Option<&str>) {
+    /// Gives what names no server of its own this one, with its version.
+    pub(super) fn set_server_if_none(&mut self, server: Option<&str>, version: Option<&str>) {
         if self.server.is_none() && self.id.is_none() {
             self.server = server.map(str::to_owned);
             self.item.server.clone_from(&self.server);
+            self.item.server_version = self.item.server_version.take().or_else(|| version.map(str::to_owned));
         }
     }
 

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::super::{Fault, formats};
 use super::too_deep;
@@ -114,7 +114,16 @@ impl<'de: 't, 't> Deserialize<'de> for List<'t> {
 pub(super) struct Document<'t> {
     /// The name that the file gives its server.
     pub(super) server: Option<String>,
+    /// The version that it gives its server.
+    pub(super) server_version: Option<String>,
     pub(super) entries: Vec<Entry<'t>>,
+}
+
+impl<'t> Document<'t> {
+    /// Definitions of which the file names no server.
+    fn of(entries: Vec<Entry<'t>>) -> Self {
+        Self { server: None, server_version: None, entries }
+    }
 }
 
 /// A fault and its place in the file.
@@ -194,7 +203,7 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
     match text.trim_start().bytes().next() {
         Some(b'[') => {
             let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| located(&error))?;
-            Ok(Document { server: None, entries: listed(Form::Tools, tools).collect() })
+            Ok(Document::of(listed(Form::Tools, tools).collect()))
         }
         Some(b'{') => parse_object(text),
         None => {
@@ -211,7 +220,7 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
 
 fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
-    let server = server_name(top.server, top.server_info)?;
+    let Named { name: server, version: server_version } = server_of(top.server, top.server_info)?;
     let fastmcp = top.server.is_some_and(|server| server.get().starts_with('{'));
     let (resources, resource_templates) = (top.resources, top.resource_templates);
     let lists = Lists { tools: top.tools, resources, resource_templates, prompts: top.prompts };
@@ -262,30 +271,43 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries.extend(listed(Form::Templates, templates));
     }
     entries.extend(listed(Form::Prompts, lists.prompts.unwrap_or_default()));
-    Ok(Document { server, entries })
+    Ok(Document { server, server_version, entries })
 }
 
-/// The name of the server in `server` (a text, or an object as FastMCP writes it), else in `serverInfo`.
-fn server_name(server: Option<&RawValue>, info: Option<&RawValue>) -> Result<Option<String>, Located> {
+/// What a file says of its server.
+#[derive(Default)]
+struct Named {
+    name: Option<String>,
+    version: Option<String>,
+}
+
+/// Name and version of the server in `server` (a text, or an object as FastMCP writes it), else in `serverInfo`.
+fn server_of(server: Option<&RawValue>, info: Option<&RawValue>) -> Result<Named, Located> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Named {
+    enum Said {
         Text(String),
-        Object { name: Option<String> },
+        Object { name: Option<String>, version: Option<Value> },
     }
-    let name = |raw: &RawValue| match serde_json::from_str(raw.get()) {
-        Ok(Named::Text(name)) => Ok(Some(name)),
-        Ok(Named::Object { name }) => Ok(name),
+    let said = |raw: &RawValue| match serde_json::from_str(raw.get()) {
+        Ok(Said::Text(name)) => Ok(Named { name: Some(name), version: None }),
+        Ok(Said::Object { name, version }) => {
+            Ok(Named { name, version: version.as_ref().and_then(super::version_text) })
+        }
         Err(_) => Err(()),
     };
-    let of_server = server.map(name).transpose().map_err(|()| {
+    let of_server = server.map(said).transpose().map_err(|()| {
         let fault = Fault::new("`server` must be a string, or an object with a string `name`");
         top_level(fault)
     })?;
+    let of_server = of_server.unwrap_or_default();
     // What is of no use here is ignored, as other members are.
-    let of_info = || info.and_then(|info| name(info).ok().flatten());
+    let of_info = info.and_then(|info| said(info).ok()).unwrap_or_default();
     let named = |name: &String| !name.trim().is_empty();
-    Ok(of_server.flatten().filter(named).or_else(|| of_info().filter(named)))
+    Ok(Named {
+        name: of_server.name.filter(named).or_else(|| of_info.name.filter(named)),
+        version: of_server.version.or(of_info.version),
+    })
 }
 
 /// A skill as JSON: an array of its front matter and the text behind it.
@@ -299,7 +321,7 @@ pub(super) fn skill_to_json(text: &str) -> Result<String, Located> {
 /// The definition in the JSON of a skill.
 pub(super) fn skill(json: &str) -> Result<Document<'_>, Located> {
     let raw = serde_json::from_str(json).map_err(|error| top_level(fault_of(without_position(&error))))?;
-    Ok(Document { server: None, entries: vec![Entry::new(Form::Skill, 0, raw)] })
+    Ok(Document::of(vec![Entry::new(Form::Skill, 0, raw)]))
 }
 
 /// A document with `items` that is not ours: a choice card.
@@ -311,7 +333,7 @@ fn of_others<'t>(text: &'t str, schema: Option<&RawValue>, items: &RawValue) -> 
     }
     let labelled = || serde_json::from_str::<Vec<Labelled>>(items.get()).is_ok_and(|items| !items.is_empty());
     let entries = if schema.is_none() && labelled() { whole(text)? } else { return None };
-    Some(Document { server: None, entries })
+    Some(Document::of(entries))
 }
 
 /// A file that is a definition itself (an OpenAPI document, an agent card, a single tool) or a map of definitions.
@@ -353,7 +375,7 @@ fn parse_native(text: &str) -> Result<Document<'_>, Located> {
             return Err(top_level(fault.with_fix(format!("write the file with schema {expected}"))));
         }
     }
-    Ok(Document { server: None, entries: listed(Form::Items, native.items).collect() })
+    Ok(Document::of(listed(Form::Items, native.items).collect()))
 }
 
 fn listed<'t>(form: Form, list: Vec<&'t RawValue>) -> impl Iterator<Item = Entry<'t>> {
@@ -396,29 +418,69 @@ pub(super) fn parse_entry(raw: &RawValue, name: &mut String) -> Result<Value, Fa
     }
 }
 
-/// The form `yaml_to_json` in a build without YAML: an error that says how to get it.
-#[cfg(not(feature = "yaml"))]
-pub(super) fn yaml_to_json(_: &str) -> Result<String, Located> {
-    let fix = "save the catalog as JSON, or build with the feature `yaml`";
-    Err(top_level(Fault::new("this program was built without YAML").with_fix(fix)))
-}
-
 /// Converts YAML to JSON, so that both are read the same way from here. Only `true` and `false` are booleans: a tool
 /// called `on` or a country `no` is a text. The limits stop alias bombs and deep nesting; the size of a plain document
 /// is bounded by the size of its file.
-#[cfg(feature = "yaml")]
 pub(super) fn yaml_to_json(text: &str) -> Result<String, Located> {
+    Ok(yaml(text, 32_000_000, 1 << 28)?.to_string())
+}
+
+/// The members of the front matter of a Markdown document (YAML between two lines `---`, the first of which begins the
+/// document), and the text behind it. `None` for a document without front matter.
+///
+/// # Errors
+/// [`Fault`] with the line when the front matter does not end, is not YAML, is not a list of `key: value`, or is larger than
+/// any in use, also after its aliases are replaced; in a build without the feature `yaml`, for every front matter.
+pub fn front_matter(text: &str) -> Result<Option<(Map<String, Value>, &str)>, Fault> {
+    // There may be thousands of documents.
+    const MOST_BYTES: usize = 1 << 16;
+    const MOST_NODES: usize = 10_000;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.split_once('\n').is_none_or(|(first, _)| first.trim_end() != "---") {
+        return Ok(None);
+    }
+    let (front, body) = formats::skill_parts(text)?;
+    if front.trim().is_empty() {
+        return Ok(Some((Map::new(), body)));
+    }
+    if front.len() > MOST_BYTES {
+        let problem = format!("the front matter has more than {} KiB", MOST_BYTES >> 10);
+        return Err(Fault::new(problem).with_fix("shorten it"));
+    }
+    let placed = |Located { place, fault }: Located| Fault { problem: format!("{place}: {}", fault.problem), ..fault };
+    match yaml(front, MOST_NODES, MOST_BYTES).map_err(placed)? {
+        Value::Object(members) => Ok(Some((members, body))),
+        // Nothing but comments.
+        Value::Null => Ok(Some((Map::new(), body))),
+        other => {
+            let problem = format!("the front matter is {}", super::describe(&other));
+            Err(Fault::new(problem).with_fix("write it as lines `key: value`"))
+        }
+    }
+}
+
+/// The function of this name in a build without YAML: an error that says how to get it.
+#[cfg(not(feature = "yaml"))]
+fn yaml(_: &str, _: usize, _: usize) -> Result<Value, Located> {
+    let fix = "use JSON, or build with the feature `yaml`";
+    Err(top_level(Fault::new("this program was built without YAML").with_fix(fix)))
+}
+
+/// Reads YAML of at most so many nodes, and so many bytes of texts, also after its aliases are replaced.
+#[cfg(feature = "yaml")]
+fn yaml(text: &str, nodes: usize, bytes: usize) -> Result<Value, Located> {
     let options = serde_saphyr::options! {
         strict_booleans: true,
         budget: serde_saphyr::budget! {
             max_depth: super::MAX_NESTING + 1,
-            max_nodes: 32_000_000,
-            max_events: 64_000_000,
-            max_total_scalar_bytes: 1 << 28,
+            max_nodes: nodes,
+            max_events: 2 * nodes,
+            max_total_scalar_bytes: bytes,
             max_documents: 1,
         },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: (nodes / 2).min(1_000_000) },
     };
-    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    serde_saphyr::from_str_with_options(text, options).map_err(|error: serde_saphyr::Error| {
         let error = error.without_snippet();
         let mut fault = yaml_fault(error);
         match error.location() {
@@ -431,8 +493,7 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Located> {
                 Located { place, fault }
             }
         }
-    })?;
-    Ok(value.to_string())
+    })
 }
 
 /// What is wrong with a YAML text, without the parser's own names for its limits and options.

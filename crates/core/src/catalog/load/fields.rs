@@ -57,6 +57,13 @@ impl Fields {
         self.nonempty_text(key)?.ok_or_else(|| Fault::new(format!("`{key}` is missing or empty")))
     }
 
+    /// Takes a version out. What is none stays: see [`version_text`].
+    pub(in crate::catalog) fn version(&mut self, key: &str) -> Option<String> {
+        let version = version_text(self.get(key)?)?;
+        self.members.swap_remove(key);
+        Some(version)
+    }
+
     pub(in crate::catalog) fn object(&mut self, key: &str) -> Result<Option<Map<String, Value>>, Fault> {
         match self.take(key) {
             None => Ok(None),
@@ -93,6 +100,18 @@ impl Fields {
             Some(other) => Err(wrong(key, "true or false", &other)),
         }
     }
+}
+
+/// A version as a text. Numbers count, because YAML reads `1.0` as one. `None` for what is no version: values of other
+/// types, and texts that are empty, have control characters or are longer than any version in use.
+pub(in crate::catalog) fn version_text(value: &Value) -> Option<String> {
+    const LONGEST: usize = 100;
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    (1..=LONGEST).contains(&text.len()).then_some(text).filter(|text| !text.contains(char::is_control))
 }
 
 fn wrong(key: &str, expected: &str, found: &Value) -> Fault {

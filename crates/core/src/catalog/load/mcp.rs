@@ -1,7 +1,8 @@
 //! MCP definitions (`tools/list`, `resources/list`, `prompts/list`) as items.
 //!
-//! What the protocol does not name is left alone: it stays in the definition as received. Four keys are read beyond
-//! the protocol because public tool collections carry them: `server`, `serverDescription`, `tags`, `category`.
+//! What the protocol does not name is left alone: it stays in the definition as received. Six keys are read beyond
+//! the protocol: `server`, `serverDescription`, `tags` and `category`, because public tool collections carry them, and
+//! `version` and `serverVersion`.
 //! Annotations are what a server says about itself; nothing here is a decision about what may be called.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::Draft;
-use super::fields::Fields;
+use super::fields::{Fields, version_text};
 
 pub(in crate::catalog) fn tool(mut fields: Fields) -> Result<Draft, Fault> {
     let mut item = begin(Kind::Tool, &fields.required_text("name")?, &mut fields)?;
@@ -76,6 +77,8 @@ pub(in crate::catalog) fn begin(kind: Kind, name: &str, fields: &mut Fields) -> 
     item.kind = kind;
     item.server = fields.nonempty_text("server")?;
     item.server_description = fields.nonempty_text("serverDescription")?;
+    item.version = fields.version("version");
+    item.server_version = fields.version("serverVersion");
     item.tags = fields.texts("tags")?;
     item.tags.extend(fields.nonempty_text("category")?);
     Ok(item)
@@ -88,13 +91,28 @@ fn title(fields: &Fields) -> Option<String> {
     titles.filter_map(Value::as_str).find(|title| !title.trim().is_empty()).map(str::to_owned)
 }
 
-fn finish(item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
-    let version = fields.object("_meta")?.and_then(|mut meta| meta.swap_remove("version"));
-    let version = match version {
-        Some(Value::String(version)) => Some(version),
-        _ => None,
-    };
+fn finish(mut item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
+    let mut meta = fields.object("_meta")?.unwrap_or_default();
+    let version = meta.get("version").and_then(Value::as_str).map(str::to_owned);
+    item.version = take_version(&mut meta).or(item.version.take());
     Ok(Draft::of(item).with_version(version))
+}
+
+/// Takes out the version that the `_meta` of a definition gives: its own, or the one that FastMCP writes there.
+pub(in crate::catalog) fn take_version(meta: &mut Map<String, Value>) -> Option<String> {
+    [None, Some("fastmcp"), Some("_fastmcp")].into_iter().find_map(|of| {
+        let members = match of {
+            None => &mut *meta,
+            Some(key) => meta.get_mut(key)?.as_object_mut()?,
+        };
+        let version = version_text(members.get("version")?)?;
+        members.shift_remove("version");
+        let is_empty = members.is_empty();
+        if let Some(key) = of.filter(|_| is_empty) {
+            meta.shift_remove(key);
+        }
+        Some(version)
+    })
 }
 
 /// Settles the safety class of an item from what it declares and from its tags (`destructive` wins), and makes the tags

@@ -24,11 +24,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(super) use self::assemble::Draft;
+pub use self::document::front_matter;
 use self::document::{Document, Entry, Form, Located};
-pub(super) use self::fields::Fields;
 pub use self::fields::describe;
-pub(super) use self::mcp::{begin, begin_prompt, settle_safety, take_hints, tool};
-pub(super) use self::native::{FIELDS, all_metadata};
+pub(super) use self::fields::{Fields, version_text};
+pub(super) use self::mcp::{begin, begin_prompt, settle_safety, take_hints, take_version, tool};
+pub(super) use self::native::{FIELDS, all_metadata, is_version_of};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 use crate::files::{Unread, read_at_most};
@@ -184,7 +185,7 @@ pub fn load_listings(listings: &[Listing<'_>]) -> (Vec<super::SelectableItem>, V
             .flat_map(|(form, list)| list.iter().enumerate().map(|(index, raw)| Entry::new(*form, index, raw)));
         let first = drafts.len();
         // A lenient sieve returns no error: it notes what it leaves out.
-        let _ = read_definitions(Some(&file), entries, None, &mut drafts, &mut sieve);
+        let _ = read_definitions(Some(&file), entries, (None, None), &mut drafts, &mut sieve);
         // A live server must not choose its own name: its tools would answer for those of another.
         for (draft, _) in &mut drafts[first..] {
             draft.set_server(listing.server);
@@ -222,10 +223,11 @@ impl Catalog {
     pub fn from_json(json: &str) -> Result<Self, CatalogError> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let wrong = |Located { place, fault }| CatalogError::Definition { place, fault };
-        let Document { server, entries } = document::parse(json).map_err(wrong)?;
+        let Document { server, server_version, entries } = document::parse(json).map_err(wrong)?;
         let mut sieve = Sieve::new(Strictness::Strict);
         let mut drafts = Vec::with_capacity(entries.len());
-        read_definitions(None, entries.into_iter(), server.as_deref(), &mut drafts, &mut sieve)?;
+        let server = (server.as_deref(), server_version.as_deref());
+        read_definitions(None, entries.into_iter(), server, &mut drafts, &mut sieve)?;
         Self::new(assemble::assemble(drafts, &mut sieve)?)
     }
 
@@ -243,7 +245,7 @@ impl Catalog {
             let first = drafts.len();
             take_in(place, value, || Arc::clone(&raw), &mut drafts, &mut sieve)?;
             for (draft, _) in &mut drafts[first..] {
-                draft.set_server_if_none(server);
+                draft.set_server_if_none(server, None);
             }
         }
         Self::new(assemble::assemble(drafts, &mut sieve)?)
@@ -499,14 +501,15 @@ fn read_entries(
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
     drafts.reserve(document.entries.len());
-    let server = document.server.as_deref().or(server);
+    let server = (document.server.as_deref().or(server), document.server_version.as_deref());
     read_definitions(Some(&Arc::from(path)), document.entries.iter().cloned(), server, drafts, sieve)
 }
 
+/// Reads definitions. `server` is the name of the server that has those that name none, and its version.
 fn read_definitions<'t>(
     file: Option<&Arc<Path>>,
     entries: impl Iterator<Item = Entry<'t>>,
-    server: Option<&str>,
+    (server, version): (Option<&str>, Option<&str>),
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
@@ -518,7 +521,7 @@ fn read_definitions<'t>(
             Err(fault) => sieve.refuse(place.error(fault))?,
         }
         for (draft, _) in &mut drafts[first..] {
-            draft.set_server_if_none(server);
+            draft.set_server_if_none(server, version);
         }
     }
     Ok(())
@@ -874,7 +877,7 @@ items:
         a.yaml: line 1, column 25547: its anchors and aliases grow too large when expanded; write the values out, or leave it out with --lenient
         a.json: prompts[0] `p`: `arguments`: two are named `a`; rename one, or leave it out with --lenient
         a.json: line 1, column 34: unknown field `extra`, expected `schema` or `items`; correct it, or leave it out with --lenient
-        a.json: items[0] `x`: unknown field `descripton`, expected one of `id`, `kind`, `name`, `description`, `namespace`, `server`, `server_description`, `tags`, `args_schema`, `output_schema`, `examples`, `constraints`, `side_effects`, `safety`, `cost_hint`, `depends_on`, `provides`, `requires`, `metadata`; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: unknown field `descripton`, expected one of `id`, `kind`, `name`, `description`, `namespace`, `server`, `server_description`, `version`, `server_version`, `tags`, `args_schema`, `output_schema`, `examples`, `constraints`, `side_effects`, `safety`, `cost_hint`, `depends_on`, `provides`, `requires`, `metadata`; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `cost_hint` must be a finite number of at least 0, not -1; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `args_schema` must be an object; correct it, or leave it out with --lenient
         a.json: items[0] `x`: `x` is not a tool id (namespace:name[@version][#hash8]): there is no `:` after a namespace; correct it, or leave it out with --lenient

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::{Draft, GivenId};
+use super::fields::version_text;
 use super::mcp::settle_safety;
 
 /// The number of the format; files with another number are refused.
@@ -38,6 +39,10 @@ struct Item {
     server: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server_description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server_version: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +85,8 @@ pub(super) fn item(value: Value) -> Result<Draft, Fault> {
         // With an id, the namespace is canonical and no longer the name of the server.
         server: wire.server.or_else(|| wire.namespace.clone().filter(|_| id.is_none())),
         server_description: wire.server_description,
+        version: wire.version.filter(|version| !version.trim().is_empty()),
+        server_version: wire.server_version.filter(|version| !version.trim().is_empty()),
         description: wire.description,
         tags: wire.tags,
         args_schema: wire.args_schema,
@@ -136,6 +143,8 @@ fn wire(item: &SelectableItem) -> Item {
         namespace: Some(item.namespace.clone()),
         server: item.server.clone(),
         server_description: item.server_description.clone(),
+        version: item.version.clone(),
+        server_version: item.server_version.clone(),
         tags: item.tags.clone(),
         args_schema: item.args_schema.clone(),
         output_schema: item.output_schema.clone(),
@@ -165,13 +174,23 @@ pub(in crate::catalog) const FIELDS: [&str; 10] = [
     "category",
 ];
 
+/// Whether a member of a definition says nothing but a version that the item has a field for.
+pub(in crate::catalog) fn is_version_of(item: &SelectableItem, key: &str, value: &Value) -> bool {
+    let of_item = match key {
+        "version" => &item.version,
+        "serverVersion" => &item.server_version,
+        _ => return false,
+    };
+    of_item.is_some() && version_text(value) == *of_item
+}
+
 /// The metadata of an item, with what its definition as received says beside its fields: title, annotations, `_meta`.
 pub(in crate::catalog) fn all_metadata(item: &SelectableItem) -> BTreeMap<String, Value> {
     let mut metadata = item.metadata.clone();
     let received = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Map<String, Value>>(raw.get()).ok());
     for (key, value) in received.into_iter().flatten() {
         // The address of a template is kept as that of a resource.
-        let is_kept = FIELDS.contains(&key.as_str()) || key == "uriTemplate";
+        let is_kept = FIELDS.contains(&key.as_str()) || key == "uriTemplate" || is_version_of(item, &key, &value);
         if !is_kept && !value.is_null() {
             metadata.entry(key).or_insert(value);
         }

@@ -1,7 +1,7 @@
 //! OpenAPI 3 documents: each operation is a tool.
 //!
 //! Its arguments are its parameters and the members of its request body, in one schema. What a program needs to make the
-//! request (method, path, servers, where each argument goes) is in the metadata.
+//! request (method, path, servers, where each argument goes and how it is written there) is in the metadata.
 //!
 //! The document is read member by member. A typed model of it would refuse a document for a member that no tool is made
 //! of, would lose what it does not know, and would not bound what references expand to; schemas have to come out as plain
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::references::{Expansion, References};
+use self::references::{Expansion, References, place_alternatives};
 use super::schema::{each_schema, exclusive_bounds, nullable_types};
 use super::{Part, blurb};
-use crate::catalog::load::{Draft, MAX_NESTING, settle_safety, shortened, too_deep};
+use crate::catalog::load::{Draft, MAX_NESTING, settle_safety, shortened, too_deep, version_text};
 use crate::catalog::{Fault, Safety, SelectableItem, nesting_depth};
 
 /// The methods of a path item, in the order of the specification, and what HTTP says about them: a safe method changes
@@ -38,6 +38,10 @@ type Metadata = BTreeMap<String, Value>;
 
 /// Where parameters go.
 const PLACES: [&str; 5] = ["path", "query", "header", "cookie", "querystring"];
+
+/// How the value of a parameter may be written.
+const STYLES: [&str; 8] =
+    ["simple", "form", "label", "matrix", "spaceDelimited", "pipeDelimited", "deepObject", "cookie"];
 
 /// The argument that is a whole request body.
 const BODY: &str = "body";
@@ -66,6 +70,7 @@ pub(super) fn read(document: Map<String, Value>) -> Result<Vec<Part>, Fault> {
     let server = Server {
         name: text("title").map(shortened).filter(|title| !title.trim().is_empty()),
         description: text("summary").and_then(blurb).or_else(|| text("description").and_then(blurb)),
+        version: document.get("info").and_then(|info| version_text(info.get("version")?)),
         urls: urls(document.get("servers")),
     };
     let document = Value::Object(document);
@@ -101,6 +106,7 @@ pub(super) fn read(document: Map<String, Value>) -> Result<Vec<Part>, Fault> {
 struct Server {
     name: Option<String>,
     description: Option<String>,
+    version: Option<String>,
     urls: Vec<String>,
 }
 
@@ -176,6 +182,7 @@ impl<'d> Operation<'_, 'd> {
         item.args_schema = schema.map(Arc::new);
         item.server.clone_from(&self.server.name);
         item.server_description.clone_from(&self.server.description);
+        item.server_version.clone_from(&self.server.version);
         settle_safety(&mut item, self.safety);
         item.side_effects = self.safety != Safety::ReadOnly;
         let mut urls = urls(operation.get("servers").or_else(|| self.item.get("servers")));
@@ -224,20 +231,23 @@ impl<'d> Operation<'_, 'd> {
                 continue;
             }
             expansion.references().pay(name.len() + 64)?;
-            arguments.add(name, PLACES[0], json!({"type": "string"}), true);
+            arguments.add(name, PLACES[0], Map::new(), json!({"type": "string"}), true);
         }
         // Of two with one name, that of the path keeps it.
         parameters.sort_by_key(|(_, place, _)| *place != PLACES[0]);
         for (name, place, parameter) in parameters {
             let schema = parameter_schema(parameter, &mut expansion)?;
             let required = place == PLACES[0] || parameter.get("required") == Some(&Value::Bool(true));
-            arguments.add(name, place, schema, required);
+            let how = how_written(parameter, place, expansion.references())?;
+            arguments.add(name, place, how, schema, required);
         }
         if let Some(body) = operation.get("requestBody") {
             let body = expansion.references().object(body)?;
             let required = body.get("required") == Some(&Value::Bool(true));
-            if let Some((media, schema)) = body_schema(body) {
+            if let Some((media, content)) = body_content(body) {
+                let schema = content.get("schema");
                 let schema = schema.map_or_else(|| Ok(any_body(media)), |schema| expansion.schema(schema))?;
+                arguments.encoding = encoding(media, content, expansion.references())?;
                 arguments.add_body(schema, required, body.get("description").and_then(Value::as_str));
                 arguments.media = (media != "application/json").then(|| media.to_owned());
                 let others =
@@ -252,6 +262,9 @@ impl<'d> Operation<'_, 'd> {
             about.insert("arguments".to_owned(), Value::Object(arguments.places));
         }
         about.extend(arguments.media.map(|media| ("content_type".to_owned(), media.into())));
+        if !arguments.encoding.is_empty() {
+            about.insert("encoding".to_owned(), Value::Object(arguments.encoding));
+        }
         if !arguments.other_media.is_empty() {
             about.insert("other_content_types".to_owned(), json!(arguments.other_media));
         }
@@ -278,6 +291,7 @@ impl<'d> Operation<'_, 'd> {
             return Err(too_deep());
         }
         each_schema(&mut schema, &plain);
+        place_alternatives(&mut schema);
         Ok((Some(schema), about))
     }
 }
@@ -294,11 +308,13 @@ struct Arguments {
     media: Option<String>,
     /// The types that the body may have instead, whose schemas may differ.
     other_media: Vec<String>,
+    /// How members of the body are written, as the document says it.
+    encoding: Map<String, Value>,
 }
 
 impl Arguments {
-    /// Adds a parameter; one whose name is taken is called by its place too.
-    fn add(&mut self, name: &str, place: &str, schema: Value, required: bool) {
+    /// Adds a parameter; one whose name is taken is called by its place too. `how` is how it is written there.
+    fn add(&mut self, name: &str, place: &str, how: Map<String, Value>, schema: Value, required: bool) {
         let mut argument = name.to_owned();
         if self.properties.contains_key(&argument) {
             argument = format!("{place}_{name}");
@@ -308,7 +324,12 @@ impl Arguments {
                 argument = format!("{place}_{name}_{number}");
             }
         }
-        let place = if argument == name { json!(place) } else { json!({"in": place, "name": name}) };
+        let mut members = Map::from_iter([("in".to_owned(), json!(place))]);
+        if argument != name {
+            members.insert("name".to_owned(), json!(name));
+        }
+        members.extend(how);
+        let place = if members.len() == 1 { json!(place) } else { Value::Object(members) };
         self.places.insert(argument.clone(), place);
         if required {
             self.required.push(argument.clone());
@@ -358,7 +379,7 @@ impl Arguments {
             }
             mut schema => {
                 describe(&mut schema, description);
-                self.add(BODY, "body", schema, required);
+                self.add(BODY, "body", Map::new(), schema, required);
             }
         }
     }
@@ -421,6 +442,64 @@ fn parameter_schema<'d>(parameter: &'d Map<String, Value>, expansion: &mut Expan
     Ok(schema)
 }
 
+/// How the value of a parameter is written in its place, without what the place implies. A parameter that has no schema of its
+/// own but content is written as a body of the type of that.
+fn how_written(
+    parameter: &Map<String, Value>,
+    place: &str,
+    references: &mut References<'_>,
+) -> Result<Map<String, Value>, Fault> {
+    let content = parameter.get("content").and_then(Value::as_object).filter(|_| !parameter.contains_key("schema"));
+    if let Some(media) = content.and_then(|content| content.keys().next()) {
+        references.pay(media.len())?;
+        return Ok(Map::from_iter([("content_type".to_owned(), media.as_str().into())]));
+    }
+    let mut how = said_how(parameter);
+    let default = if ["path", "header"].contains(&place) { "simple" } else { "form" };
+    let style = how.get("style").and_then(Value::as_str).unwrap_or(default);
+    let explodes = ["form", "cookie"].contains(&style);
+    how.retain(|key, value| match key.as_str() {
+        "style" => *value != default,
+        "explode" => *value != explodes,
+        _ => *value != false,
+    });
+    Ok(how)
+}
+
+/// What a parameter, or a member of a body, says of how its value is written.
+fn said_how(about: &Map<String, Value>) -> Map<String, Value> {
+    let is_known = |key: &str, value: &Value| match key {
+        "style" => value.as_str().is_some_and(|style| STYLES.contains(&style)),
+        _ => value.is_boolean(),
+    };
+    let said = ["style", "explode", "allowReserved"].into_iter().filter_map(|key| {
+        let value = about.get(key).filter(|value| is_known(key, value))?;
+        Some((key.to_owned(), value.clone()))
+    });
+    said.collect()
+}
+
+/// How the members of a form are written. Defaults stay: what is said of the style, even that, decides whether the type of
+/// the content counts. Headers of parts are not read, since no argument gives their values.
+fn encoding(media: &str, content: &Value, references: &mut References<'_>) -> Result<Map<String, Value>, Fault> {
+    let mut encoding = Map::new();
+    let members = content.get("encoding").and_then(Value::as_object).filter(|_| is_form(media));
+    for (name, about) in members.into_iter().flatten() {
+        references.pay(name.len() + 64)?;
+        let Some(about) = about.as_object() else { continue };
+        let mut how = Map::new();
+        if let Some(kind) = about.get("contentType").and_then(Value::as_str) {
+            references.pay(kind.len())?;
+            how.insert("contentType".to_owned(), kind.into());
+        }
+        how.extend(said_how(about));
+        if !how.is_empty() {
+            encoding.insert(name.clone(), Value::Object(how));
+        }
+    }
+    Ok(encoding)
+}
+
 /// What is said of a parameter or body says more than what is said of its schema.
 fn describe(schema: &mut Value, description: Option<&str>) {
     let description = description.filter(|description| !description.trim().is_empty());
@@ -441,13 +520,18 @@ fn rank(media: &str) -> u8 {
     }
 }
 
-/// The type of a body in the form that a program makes most easily, of those that are described if any is, and its
-/// schema.
-fn body_schema(body: &Map<String, Value>) -> Option<(&str, Option<&Value>)> {
+/// Whether a body of this type has members that are each written in a way of their own.
+fn is_form(media: &str) -> bool {
+    media.starts_with("multipart/") || rank(media) == 3
+}
+
+/// The type of a body in the form that a program makes most easily, of those that are described if any is, and what is
+/// said of it.
+fn body_content(body: &Map<String, Value>) -> Option<(&str, &Value)> {
     let content = body.get("content")?.as_object()?;
     let schema = |content: &'_ Value| content.get("schema").is_some();
     let (media, described) = content.iter().min_by_key(|(media, content)| (!schema(content), rank(media)))?;
-    Some((media, described.get("schema")))
+    Some((media, described))
 }
 
 /// The schema of a body that has none: bytes that are what they are, as of a file, unless its type says more.
@@ -461,7 +545,7 @@ fn any_body(media: &str) -> Value {
 
 /// A schema of OpenAPI in the words of JSON Schema, without what says nothing about values.
 fn plain(schema: &mut Map<String, Value>) {
-    schema.retain(|key, _| !["xml", "externalDocs", "discriminator"].contains(&key.as_str()) && !key.starts_with("x-"));
+    schema.retain(|key, _| !["xml", "externalDocs"].contains(&key.as_str()) && !key.starts_with("x-"));
     nullable_types(schema);
     exclusive_bounds(schema);
     without_read_only(schema);

@@ -5,7 +5,9 @@
 //! Every node and text that is written counts, for one operation and for the document: no document costs more than its
 //! bounds, however its references are woven.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +24,16 @@ const DOCUMENT: usize = 128 << 20;
 const DEPTH: usize = 60;
 /// References of parameters and request bodies that lead to another reference.
 const HOPS: usize = 16;
+
+/// The keyword that says which member of a value tells which of the alternatives it is, and its words for them.
+const DISCRIMINATOR: &str = "discriminator";
+const MAPPING: &str = "mapping";
+/// The keywords whose alternatives it is about.
+const ALTERNATIVES: [&str; 2] = ["oneOf", "anyOf"];
+/// Where the schemas are whose names it may have in place of references.
+const SCHEMAS: &str = "/components/schemas/";
+/// A longer reference to an alternative is not written.
+const LONGEST_POINTER: usize = 256;
 
 /// A document, and what its operations may still cost.
 pub(super) struct References<'d> {
@@ -66,6 +78,92 @@ impl<'d> References<'d> {
     fn target(&self, reference: &str) -> Option<&'d Value> {
         self.document.pointer(&pointer(reference)?)
     }
+}
+
+/// One of the alternatives that a discriminator is about.
+struct Alternative {
+    keyword: &'static str,
+    at: usize,
+    /// Whether the document has a word for it.
+    is_named: bool,
+}
+
+impl Alternative {
+    /// What stands for a reference to it until it is known where its schema is: see [`place_alternatives`]. No document can
+    /// have it, since references are texts.
+    fn mark(&self) -> Value {
+        json!([self.keyword, self.at])
+    }
+}
+
+/// Writes, for each word of a discriminator in a schema, where its alternative stands.
+pub(super) fn place_alternatives(schema: &mut Value) {
+    place_below(schema, Some("#"));
+}
+
+/// `at` is where the schema stands; `None` if that takes too many bytes to say.
+fn place_below(schema: &mut Value, at: Option<&str>) {
+    let below = |step: &str| at.filter(|at| at.len() + step.len() < LONGEST_POINTER).map(|at| format!("{at}/{step}"));
+    match schema {
+        Value::Array(schemas) => {
+            for (index, schema) in schemas.iter_mut().enumerate() {
+                place_below(schema, below(&index.to_string()).as_deref());
+            }
+        }
+        Value::Object(members) => {
+            place(members, at);
+            for (keyword, value) in members.iter_mut() {
+                match role(keyword) {
+                    Role::Schema => place_below(value, below(keyword).as_deref()),
+                    Role::Map => {
+                        for (name, schema) in value.as_object_mut().into_iter().flatten() {
+                            let step = (name.len() < LONGEST_POINTER).then(|| format!("{keyword}/{}", escaped(name)));
+                            place_below(schema, step.and_then(|step| below(&step)).as_deref());
+                        }
+                    }
+                    Role::Data => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Replaces the marks in the discriminator of a schema that stands at `at`.
+fn place(schema: &mut Map<String, Value>, at: Option<&str>) {
+    let Some(marks) = schema.get(DISCRIMINATOR).and_then(|about| about.get(MAPPING)?.as_object()) else { return };
+    let target = |mark: &Value| {
+        let (keyword, index) = (mark.get(0)?.as_str()?, usize::try_from(mark.get(1)?.as_u64()?).ok()?);
+        let alternative = schema.get(keyword)?.get(index)?.as_object()?;
+        match alternative.get("$ref") {
+            Some(reference) if alternative.len() == 1 => Some(reference.clone()),
+            _ => Some(format!("{}/{keyword}/{index}", at?).into()),
+        }
+    };
+    let mapping: Map<String, Value> =
+        marks.iter().filter_map(|(word, mark)| Some((word.clone(), target(mark)?))).collect();
+    let Some(discriminator) = schema.get_mut(DISCRIMINATOR).and_then(Value::as_object_mut) else { return };
+    match mapping.is_empty() {
+        true => drop(discriminator.shift_remove(MAPPING)),
+        false => drop(discriminator.insert(MAPPING.to_owned(), Value::Object(mapping))),
+    }
+}
+
+/// A name as a step of a JSON Pointer in a reference.
+fn escaped(name: &str) -> String {
+    let mut step = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'~' => step.push_str("~0"),
+            b'/' => step.push_str("~1"),
+            byte if byte.is_ascii_alphanumeric() || b"-._$@".contains(&byte) => step.push(char::from(byte)),
+            byte => {
+                // Writing to a string cannot fail.
+                let _ = write!(step, "%{byte:02X}");
+            }
+        }
+    }
+    step
 }
 
 /// The schemas of one operation.
@@ -149,14 +247,70 @@ impl<'r, 'd> Expansion<'r, 'd> {
         let mut copies = Map::new();
         for (key, value) in members {
             self.pay(key.len())?;
-            let inner = match role_of {
-                Role::Schema => role(key),
-                Role::Map => Role::Schema,
-                Role::Data => Role::Data,
+            let copy = match role_of {
+                Role::Schema => self.keyword(key, value, members, depth)?,
+                Role::Map => Some(self.copy(value, Role::Schema, depth + 1)?),
+                Role::Data => Some(self.copy(value, Role::Data, depth + 1)?),
             };
-            copies.insert(key.clone(), self.copy(value, inner, depth + 1)?);
+            copies.extend(copy.map(|copy| (key.clone(), copy)));
         }
         Ok(copies)
+    }
+
+    /// What stands under a keyword of a schema; `None` for a discriminator that is none.
+    fn keyword(
+        &mut self,
+        key: &str,
+        value: &'d Value,
+        schema: &'d Map<String, Value>,
+        depth: usize,
+    ) -> Result<Option<Value>, Fault> {
+        if key == DISCRIMINATOR {
+            self.discriminator(value, schema)
+        } else {
+            self.copy(value, role(key), depth + 1).map(Some)
+        }
+    }
+
+    /// Which member of a value says which of the alternatives of `schema` it is, and by which words. An alternative that no
+    /// word is given for goes by the name of its schema, which its copy does not have. Words for schemas that are no
+    /// alternative here are left out: a document may have hundreds that extend one schema, each with all that they lead to.
+    fn discriminator(&mut self, value: &'d Value, schema: &'d Map<String, Value>) -> Result<Option<Value>, Fault> {
+        let Some(name) = value.get("propertyName").and_then(Value::as_str) else { return Ok(None) };
+        self.pay(name.len())?;
+        let mut alternatives: BTreeMap<Cow<'d, str>, Alternative> = BTreeMap::new();
+        for keyword in ALTERNATIVES {
+            let list = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+            for (at, alternative) in list.enumerate() {
+                self.pay(8)?;
+                let reference = alternative.get("$ref").and_then(Value::as_str);
+                if let Some(target) = reference.and_then(pointer) {
+                    alternatives.entry(target).or_insert(Alternative { keyword, at, is_named: false });
+                }
+            }
+        }
+        let mut mapping = Map::new();
+        for (word, of) in value.get(MAPPING).and_then(Value::as_object).into_iter().flatten() {
+            self.pay(16)?;
+            let Some(of) = of.as_str() else { continue };
+            let target = pointer(of).unwrap_or_else(|| format!("{SCHEMAS}{of}").into());
+            if let Some(alternative) = alternatives.get_mut(&*target) {
+                self.pay(word.len() + 64)?;
+                alternative.is_named = true;
+                mapping.insert(word.clone(), alternative.mark());
+            }
+        }
+        for (target, alternative) in alternatives.iter().filter(|(_, alternative)| !alternative.is_named) {
+            if let Some(name) = target.strip_prefix(SCHEMAS).filter(|name| !name.contains('/')) {
+                self.pay(name.len() + 64)?;
+                mapping.entry(name).or_insert_with(|| alternative.mark());
+            }
+        }
+        let mut discriminator = Map::from_iter([("propertyName".to_owned(), name.into())]);
+        if !mapping.is_empty() {
+            discriminator.insert(MAPPING.to_owned(), Value::Object(mapping));
+        }
+        Ok(Some(Value::Object(discriminator)))
     }
 
     /// What a schema with a reference says: what it leads to, with its own members on top.
@@ -178,9 +332,9 @@ impl<'r, 'd> Expansion<'r, 'd> {
         };
         let beside = members.iter().filter(|(key, _)| *key != "$ref");
         for (key, value) in beside {
-            let value = self.copy(value, role(key), depth + 1)?;
+            let value = self.keyword(key, value, members, depth)?;
             if let Some(copy) = copy.as_object_mut() {
-                copy.insert(key.clone(), value);
+                copy.extend(value.map(|value| (key.clone(), value)));
             }
         }
         Ok(copy)
