@@ -14,6 +14,7 @@ mod meter;
 mod pack;
 mod plain;
 mod render;
+mod repeats;
 mod score;
 mod sensitivity;
 
@@ -30,6 +31,7 @@ use self::frame::Frame;
 use self::meter::Meter;
 use self::pack::Packed;
 use self::plain::Plain;
+use self::repeats::Writing;
 use super::config::{ContextConfig, Order};
 use super::firewall::{Firewall, FirewallError};
 use super::stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, IncludedItem};
@@ -163,7 +165,8 @@ pub fn compile_in(
     let ranked = score::rank(screened, request, &config.scoring, meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);
     let plain = Plain::of(&distinct, &ledger, (meter.limit(budget), meter), config);
-    let packed = pack::select(transcript, distinct, room, (config, firewall), (meter, &mut ledger))?;
+    let writing = Writing { section: |item| Some(render::section(item, &item.text)), meter };
+    let packed = repeats::select(transcript, distinct, room, (config, firewall), (writing, &mut ledger))?;
     let (mut packed, mut prompt, mut tokens) =
         rendered(transcript, packed, &frame, (budget, config), (meter, &mut ledger));
     if let Some(plain) = plain.filter(|_| plain::is_longer(&prompt, &frame, transcript, firewall, meter)) {

@@ -26,6 +26,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 pub use self::facts::fact_records;
+pub(crate) use self::ingest::structured_label;
 pub(crate) use self::mask::Mask;
 pub use self::seen::Seen;
 
@@ -346,6 +347,36 @@ impl<'a> Firewall<'a> {
         (if noted { self.clipped(&format!("{text}\n{note}"), cap) } else { text }, strategy)
     }
 
+    /// A repeat as the prompt shows it where the result that it names is not shown: with its own content, as if nothing but what
+    /// is in `seen` had been shown before. The result is added to that. `None` where there is nothing to show: content that is
+    /// gone, or no text.
+    pub(super) fn screen_repeat(
+        &self,
+        call: Option<&ContextItem>,
+        result: &ContextItem,
+        seen: &mut Seen,
+    ) -> Option<Screened> {
+        let (artifact, raw) = (result.artifact.as_ref()?, self.original(result)?);
+        // Lines about further parts stay, behind those about the ends of the content.
+        let mut beside = lines_behind(&result.text);
+        while beside.starts_with("first: ") || beside.starts_with("last: ") {
+            beside = lines_behind(beside);
+        }
+        let cap = self.config.summary_tokens;
+        let cost = if beside.is_empty() { 0 } else { self.estimator.count(&format!("\n{beside}")) };
+        let failed = is_error(result);
+        let (text, strategy) =
+            self.stand_in(call, &Content::of(&raw), artifact, failed, cap.saturating_sub(cost), seen);
+        if text.is_empty() {
+            return None;
+        }
+        let mut item = result.clone();
+        item.text = if beside.is_empty() { text } else { self.clipped(&format!("{text}\n{beside}"), cap) };
+        item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), self.estimator.count(&item.text));
+        Some(Screened { item, stats })
+    }
+
     /// The line for a result that was shown before, with its first and last line where those differ from the earlier
     /// result's and fit.
     fn repeat(&self, relation: &Relation, content: &Content<'_>, cap: usize) -> String {
@@ -435,6 +466,24 @@ impl<'a> Firewall<'a> {
 /// Whether the call of `result` failed.
 pub(crate) fn is_error(result: &ContextItem) -> bool {
     result.metadata.get(IS_ERROR) == Some(&Value::Bool(true))
+}
+
+/// The handle of the result that the text of `result` names in place of its content; `None` for any other item.
+pub(crate) fn repeated(result: &ContextItem) -> Option<&str> {
+    if result.artifact.is_none() || shown_as(result) != Strategy::Repeat {
+        return None;
+    }
+    let line = result.text.lines().next()?.strip_suffix(')')?;
+    let named = line.strip_prefix("(same as ").or_else(|| line.strip_prefix("(part of "))?;
+    // The size holds no colon and the place no comma; a handle may hold both.
+    let (of, _) = named.rsplit_once(": ")?;
+    let placed = of.strip_suffix(" (from 0)").and_then(|of| of.rsplit_once(", "));
+    Some(placed.map_or(of, |(of, _)| of))
+}
+
+/// The lines behind the first one.
+fn lines_behind(text: &str) -> &str {
+    text.split_once('\n').map_or("", |(_, rest)| rest)
 }
 
 /// What an earlier screening showed in place of `result`.

@@ -9,6 +9,10 @@
 //! | token counter | `{"do": "count", "text"}` | `{"tokens"}` |
 //! | redactor | `{"do": "redact", "text"}` | `{"text"}` |
 //!
+//! A program gets the `id` of the question beside that, as its first member. An answer that repeats an id answers the question
+//! with that id and no other; one without an id is taken for the answer, as long as the program writes one line for each
+//! question.
+//!
 //! Time and size of each answer are bounded. Where a hook fails (no answer in time, an end, something else than such an
 //! object, a summary over its cap), ours does the work, and the record of the prompt says so. A hook that failed several times
 //! in a row is not asked again, so that it costs a bounded time altogether.
@@ -20,9 +24,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -33,7 +37,7 @@ use super::summary::{StructureSummarizer, Summarizer};
 pub use crate::config::{HookConfig, HookKind, HooksConfig};
 use crate::literal::Document;
 use crate::store::redact;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, sha256_hex};
 
 /// Failures in a row after which a hook is not asked again.
 const MOST_FAILURES: usize = 3;
@@ -41,9 +45,15 @@ const MOST_FAILURES: usize = 3;
 /// Prompts that are compiled for one count of an outer counter at most, before the last one, which is empty.
 const MOST_ROUNDS: usize = 10;
 
+/// Lines of a program that are held, and those that are passed over for one question, at most.
+const MOST_STRAYED: usize = 16;
+
+/// Characters of the id of a question.
+const ID_CHARS: usize = 16;
+
 /// How a hook is reached.
 pub trait Exchange: Send + Sync {
-    /// The line that answers a line.
+    /// The line that answers a line, which holds a JSON object.
     ///
     /// # Errors
     /// What happened instead.
@@ -284,6 +294,26 @@ struct Line {
     has_more: bool,
 }
 
+impl Line {
+    /// The id that an answer repeats; `None` for an answer without one, and for what is no answer.
+    fn id(&self) -> Option<Value> {
+        let answer: Value = serde_json::from_slice(&self.text).ok()?;
+        answer.get("id").filter(|id| !id.is_null()).cloned()
+    }
+}
+
+/// The id of a question, and its line with that id. Equal questions have one id: the answer to one is an answer to the other,
+/// and what a program makes of a line does not depend on what it was asked before.
+fn identified(question: &str) -> (String, String) {
+    let mut id = sha256_hex(question.as_bytes());
+    id.truncate(ID_CHARS);
+    let line = match question.strip_prefix('{') {
+        Some(members) => format!("{{\"id\":\"{id}\",{members}\n"),
+        None => format!("{question}\n"),
+    };
+    (id, line)
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         // What it started holds on to its streams, and ends with it. All of this may have ended already.
@@ -318,7 +348,7 @@ impl Running {
                 }
             }
         });
-        let (given, answers) = channel();
+        let (given, answers) = sync_channel(MOST_STRAYED);
         let most = config.max_bytes;
         std::thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -342,10 +372,45 @@ impl Running {
         });
         Ok(Self { child, questions, answers })
     }
+
+    /// The line that answers `question`, within `patience`. Lines with the id of another question are passed over.
+    fn answer(&self, question: &str, patience: Duration) -> Result<String, String> {
+        let (id, question) = identified(question);
+        let mut passed = 0;
+        let mut pass_over = || {
+            passed += 1;
+            if passed > MOST_STRAYED { Err(STRAYED.to_owned()) } else { Ok(()) }
+        };
+        // What came before the question does not answer it.
+        while let Ok(Ok(line)) = self.answers.try_recv() {
+            line.id().ok_or(UNASKED)?;
+            pass_over()?;
+        }
+        let _ = self.questions.send(question.into_bytes());
+        let asked = Instant::now();
+        loop {
+            let line = self.answers.recv_timeout(patience.saturating_sub(asked.elapsed())).map_err(
+                |error| match error {
+                    RecvTimeoutError::Timeout => format!("no answer within {} ms", patience.as_millis()),
+                    RecvTimeoutError::Disconnected => "the program has ended".to_owned(),
+                },
+            )??;
+            match line.id() {
+                Some(theirs) if theirs != id => pass_over()?,
+                None if line.has_more => return Err(UNASKED.to_owned()),
+                Some(_) | None => {
+                    return String::from_utf8(line.text).map_err(|_| "the answer is not UTF-8".to_owned());
+                }
+            }
+        }
+    }
 }
 
 /// What is said of a program of which nobody knows which line answers which question.
 const UNASKED: &str = "more than one line for one question, so answers cannot be told apart; write one line for each";
+
+/// What is said of a program that goes on answering what it was not asked.
+const STRAYED: &str = "too many lines that answer other questions; write one line for each question, with its `id`";
 
 impl Exchange for Process {
     fn ask(&self, line: &str) -> Result<String, String> {
@@ -356,19 +421,7 @@ impl Exchange for Process {
         };
         // Where anything fails the program is ended, so that no late answer is taken for that of the next question, and
         // no line too many either.
-        if let Ok(Ok(_)) = one.answers.try_recv() {
-            return Err(UNASKED.to_owned());
-        }
-        let _ = one.questions.send(format!("{line}\n").into_bytes());
-        let answer = one.answers.recv_timeout(Duration::from_millis(self.config.timeout_ms));
-        let answer = answer.map_err(|error| match error {
-            RecvTimeoutError::Timeout => format!("no answer within {} ms", self.config.timeout_ms),
-            RecvTimeoutError::Disconnected => "the program has ended".to_owned(),
-        })??;
-        if answer.has_more {
-            return Err(UNASKED.to_owned());
-        }
-        let answer = String::from_utf8(answer.text).map_err(|_| "the answer is not UTF-8".to_owned())?;
+        let answer = one.answer(line, Duration::from_millis(self.config.timeout_ms))?;
         *running = Some(one);
         Ok(answer)
     }
@@ -503,6 +556,49 @@ mod tests {
         // A program that broke the rule was ended, and the next question goes to a new one.
         let later = asked("read -r line; echo first; sleep 0.01; echo second; while read -r line; do echo third; done");
         assert_eq!(later, format!("first; {UNASKED}; first"));
+    }
+
+    /// Reads the id of a question in the shell.
+    const WITH_ID: &str = r#"while read -r line; do id=${line#*'"id":"'}; id=${id%%'"'*};"#;
+
+    #[test]
+    fn an_answer_that_repeats_an_id_answers_that_question_alone() {
+        let asked = |hook: &str| {
+            let process = Process { config: script(hook).unwrap(), running: Mutex::default() };
+            let answers = [1, 2, 1].map(|number| {
+                let answer = process.ask(&json!({"do": "count", "n": number}).to_string());
+                let answer = answer.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+                answer.map_or_else(|error| error, |answer| answer["tokens"].to_string())
+            });
+            answers.join("; ")
+        };
+        let answered = r#"n=${line#*'"n":'}; printf '{"id": "%s", "tokens": %s}\n' "$id" "${n%\}}""#;
+        let late = r#"if [ -n "$old" ]; then printf '{"id": "%s", "tokens": 99}\n' "$old"; sleep 0.1; fi; old=$id"#;
+        let more = r#"; printf '{"id": "another", "tokens": 99}\n'"#;
+        let many = r#"yes '{"id": 7, "tokens": 99}'"#;
+        for (hook, expected) in [
+            // What was said of the question before comes when the next one was sent.
+            (format!("{WITH_ID} {late}; {answered}; done"), "1; 2; 1".to_owned()),
+            (format!("{WITH_ID} {answered}{more}; done"), "1; 2; 1".to_owned()),
+            // Who repeats no id is taken at its word, as long as it writes one line for each question.
+            (r#"while read -r line; do echo '{"tokens": 5}'; done"#.to_owned(), "5; 5; 5".to_owned()),
+            (format!("{WITH_ID} {more}; done").replace("; ;", ";"), ["no answer within 400 ms"; 3].join("; ")),
+            (many.to_owned(), [STRAYED; 3].join("; ")),
+        ] {
+            let began = Instant::now();
+            assert_eq!(asked(&hook), expected, "{hook}");
+            assert!(began.elapsed() < Duration::from_secs(10), "{hook}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_question_follows_from_the_question() {
+        let process = Process { config: script("cat").unwrap(), running: Mutex::default() };
+        let ask = |text: &str| process.ask(&json!({"do": "redact", "text": text}).to_string()).unwrap();
+        let (first, other) = (ask("first"), ask("other"));
+        assert_eq!(ask("first"), first);
+        assert_ne!(first.get(..24), other.get(..24));
+        insta::assert_snapshot!(first.trim_end(), @r#"{"id":"de27cd3c357d4bd2","do":"redact","text":"first"}"#);
     }
 
     #[test]

@@ -447,7 +447,7 @@ mod tests {
     }
 
     /// Conversations with a password where no text of an event is.
-    const HIDDEN: [&str; 14] = [
+    const HIDDEN: [&str; 16] = [
         r#"[{"type":"message","role":"user","content":"go"},{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"Use password=hunter2-Zq9x"}]}]"#,
         r#"[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"See","annotations":[{"type":"url_citation","url":"https://a.org/?password=hunter2-Zq9x"}]}]}]"#,
         r#"[{"role":"user","content":"go"},{"role":"assistant","content":"Hm","reasoning_content":"password=hunter2-Zq9x"}]"#,
@@ -462,6 +462,8 @@ mod tests {
         r#"{"type":"tool_result","id":"u","envelope":{"status":"ok","summary":"password=hunter2-Zq9x","facts":["password=hunter2-Zq9x"],"artifacts":[],"views":[]}}"#,
         r#"{"events":[{"kind":"user_turn","id":"u","text":"go"}],"facts":{"db password":"hunter2-Zq9x"},"episodes":[{"id":"e","summary":"password=hunter2-Zq9x"}]}"#,
         r#"{"type":"user_turn","id":"u","text":"go","metadata":{"wire":"password=hunter2-Zq9x"}}"#,
+        r#"{"type":"tool_result","id":"u","text":"rows","envelope":{"status":"ok","summary":"go","facts":[],"artifacts":[{"handle":"a","media_type":"text/plain","size_bytes":4,"label":"password=hunter2-Zq9x","content_hash":"bc51e9e65d79e1c90ba544ab2eae1044ccdf8c1af7a559ba375cba4276f7d99e"}],"views":[]}}"#,
+        r#"{"type":"tool_result","id":"u","envelope":{"status":"ok","summary":"go","facts":[],"artifacts":[{"handle":"a","media_type":"text/plain","size_bytes":4,"label":"password=hunter2-Zq9x","content_hash":"bc51e9e65d79e1c90ba544ab2eae1044ccdf8c1af7a559ba375cba4276f7d99e"}],"views":[]}}"#,
     ];
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Seen, fact_records};
+use super::firewall::{Firewall, FirewallError, Mask, Seen, fact_records};
 use super::handoff::{Handoff, HandoffRequest, hand_off};
 use super::hooks::Hooks;
 use super::memory::{MemorySource, RecallBounds, recall};
@@ -119,11 +119,13 @@ impl ContextManager {
             .redacted_by(self.hooks.as_ref().and_then(Hooks::redactor))
     }
 
-    /// Adds an event.
+    /// Adds an event. Where the configuration says so, secrets are masked first, in its text, its metadata and the label of
+    /// its artifact; so is what the redactor masks.
     ///
     /// # Errors
     /// As [`append`](crate::store::EventLog::append).
-    pub fn ingest(&self, item: ContextItem) -> Result<(), ManagerError> {
+    pub fn ingest(&self, mut item: ContextItem) -> Result<(), ManagerError> {
+        Mask::of(&self.firewall()).item(&mut item);
         Ok(self.stores.events.append(item)?)
     }
 
@@ -169,20 +171,25 @@ impl ContextManager {
         Ok(facts.into_iter().try_for_each(|fact| self.stores.facts.put(fact))?)
     }
 
-    /// Remembers a fact; it replaces an earlier one under the same key.
+    /// Remembers a fact; it replaces an earlier one under the same key. Its value is masked as an event is, also where the
+    /// key tells that it is a secret.
     ///
     /// # Errors
     /// [`ManagerError::Store`] when the store failed.
     pub fn add_fact(&self, key: &str, value: &str) -> Result<(), ManagerError> {
-        Ok(self.stores.facts.put(Fact { key: key.to_owned(), value: value.to_owned() })?)
+        let mut fact = Fact { key: key.to_owned(), value: value.to_owned() };
+        Mask::of(&self.firewall()).fact(&mut fact);
+        Ok(self.stores.facts.put(fact)?)
     }
 
-    /// Remembers an episode; it replaces an earlier one with the same id.
+    /// Remembers an episode; it replaces an earlier one with the same id. Its summary is masked as an event is.
     ///
     /// # Errors
     /// [`ManagerError::Store`] when the store failed.
     pub fn add_episode(&self, id: &str, summary: &str) -> Result<(), ManagerError> {
-        Ok(self.stores.episodes.put(Episode { id: id.to_owned(), summary: summary.to_owned() })?)
+        let mut episode = Episode { id: id.to_owned(), summary: summary.to_owned() };
+        Mask::of(&self.firewall()).episode(&mut episode);
+        Ok(self.stores.episodes.put(episode)?)
     }
 
     /// The prompt for `phase` and `query`, in the phase's budget.
@@ -290,11 +297,16 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::sync::{Arc, OnceLock, Weak};
 
+    use serde_json::Value;
+
     use super::*;
+    use crate::adapters::{Conversation, to_session_lines};
     use crate::config::{FirewallConfig, Secrets};
     use crate::event::{ItemKind, Status};
+    use crate::hooks::{Exchange, HookKind};
+    use crate::intake::{ingest_with, remember};
     use crate::memory::{LocalMemories, Remembered, SourceError};
-    use crate::store::MemoryArtifacts;
+    use crate::store::{MemoryArtifacts, Session};
     use contextweaver_core::text::Estimator;
 
     struct Count;
@@ -451,6 +463,96 @@ mod tests {
         let refused = manager.ingest_envelope("c2", &envelope).unwrap_err();
         assert_eq!(refused.to_string(), "no event `c2`; ingest the call before its result");
         assert!(manager.ingest_envelope("c1", &envelope).is_err());
+    }
+
+    /// A redactor of others that masks a name.
+    fn without_ada() -> Hooks {
+        struct Ada;
+        impl Exchange for Ada {
+            fn ask(&self, line: &str) -> Result<String, String> {
+                let asked: Value = serde_json::from_str(line).unwrap();
+                let text = asked["text"].as_str().unwrap().replace("Ada", "[a person]");
+                Ok(serde_json::json!({"text": text}).to_string())
+            }
+        }
+        Hooks::default().with(HookKind::Redactor, Box::new(Ada), 10_000)
+    }
+
+    #[test]
+    fn what_a_program_adds_is_masked_as_what_is_read_from_a_file() {
+        let mut said = ContextItem::new("u1", ItemKind::UserTurn, "Ada has password=hunter2-Zq9x");
+        let mut call = ContextItem::new("c1", ItemKind::ToolCall, r#"{"password": "hunter2-Zq9x", "for": "Ada"}"#);
+        said.metadata = object(serde_json::json!({
+            "db_password": "hunter2-Zq9x", "deep": [{"pin_password": 20_481_234, "who": ["Ada"]}], "count": 3,
+        }));
+        call.metadata = object(serde_json::json!({
+            "function_name": "log_in", "url": "https://Ada:hunter2-Zq9x@a.org/", "tags": ["password=hunter2-Zq9x"],
+        }));
+        let events = vec![said, call.under("u1")];
+        let facts = [("db password", "hunter2-Zq9x"), ("owner", "Ada")];
+        let episodes = [("e1", "Ada said password=hunter2-Zq9x")];
+        for (secrets, hooks) in [(Secrets::Redact, None), (Secrets::Keep, Some(without_ada())), (Secrets::Keep, None)] {
+            let firewall = FirewallConfig { secrets, ..FirewallConfig::default() };
+            let config = ContextConfig { firewall, ..ContextConfig::default() };
+            let conversation =
+                Conversation { events: events.iter().cloned().map(Into::into).collect(), ..Conversation::default() };
+            let lines = to_session_lines(&conversation).unwrap().into_bytes();
+            let read = ingest_with(hooks.as_ref(), lines, "chat", "chat", &config).unwrap().session;
+            let facts_read = facts.map(|(key, value)| Fact { key: key.to_owned(), value: value.to_owned() }).to_vec();
+            let episodes_read =
+                episodes.map(|(id, summary)| Episode { id: id.to_owned(), summary: summary.to_owned() }).to_vec();
+            remember(&read, hooks.as_ref(), facts_read, episodes_read, &config).unwrap();
+            let is_idle = secrets == Secrets::Keep && hooks.is_none();
+            let is_asked = hooks.is_some();
+            let manager = ContextManager::new(Stores::default(), Box::new(Count), config);
+            let manager = hooks.into_iter().fold(manager, ContextManager::with_hooks);
+            events.iter().for_each(|item| manager.ingest(item.clone()).unwrap());
+            facts.iter().for_each(|(key, value)| manager.add_fact(key, value).unwrap());
+            episodes.iter().for_each(|(id, summary)| manager.add_episode(id, summary).unwrap());
+            let written = |session: &Session| {
+                let mut file = Vec::new();
+                session.write(&mut file).unwrap();
+                String::from_utf8(file).unwrap()
+            };
+            let added = written(&Session::from_stores(read.source.clone(), manager.stores()).unwrap());
+            assert_eq!(added, written(&read), "{secrets:?}");
+            assert_eq!(added.contains("hunter2") || added.contains("20481234"), is_idle, "{added}");
+            assert_eq!(!added.contains("Ada"), is_asked, "{added}");
+        }
+    }
+
+    fn object(value: Value) -> serde_json::Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn labels_of_artifacts_are_masked() {
+        let config = FirewallConfig { secrets: Secrets::Redact, ..FirewallConfig::default() };
+        let config = ContextConfig { firewall: config, ..ContextConfig::default() };
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), config);
+        for id in ["c1", "c2"] {
+            manager.ingest(ContextItem::new(id, ItemKind::ToolCall, "fetch page")).unwrap();
+        }
+        let label = "page of password=hunter2-Zq9x";
+        let mut envelope = Firewall::with_defaults(&MemoryArtifacts::default())
+            .result("fetch", &ToolOutput::text("x".repeat(9000)))
+            .unwrap();
+        envelope.artifacts[0].label = label.to_owned();
+        // The first time its content is elsewhere, the second time it is here.
+        manager.ingest_envelope("c1", &envelope).unwrap();
+        let artifact = &envelope.artifacts[0];
+        manager.stores().artifacts.put(&artifact.handle, &[b'x'; 9000], "text/plain", label).unwrap();
+        manager.ingest_envelope("c2", &envelope).unwrap();
+        let named =
+            ContextItem { artifact: Some(artifact.clone()), ..ContextItem::new("d1", ItemKind::DocSnippet, "x") };
+        manager.ingest(named).unwrap();
+        let event = |id: &str| manager.stores().events.get(id).unwrap().unwrap();
+        let labels = [
+            event("result:c1").metadata["artifact_ref"]["label"].as_str().unwrap().to_owned(),
+            event("result:c2").artifact.unwrap().label,
+            event("d1").artifact.unwrap().label,
+        ];
+        assert_eq!(labels, ["page of password=[REDACTED: password]"; 3]);
     }
 
     #[test]

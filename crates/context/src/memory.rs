@@ -1,7 +1,9 @@
 //! What outlives a conversation: memories made of several sessions, and sources that are searched for them.
 
+mod cards;
 mod consolidate;
 mod day;
+mod knowledge;
 mod same;
 mod source;
 

@@ -18,7 +18,8 @@
 
 use super::frame::Frame;
 use super::meter::Meter;
-use super::pack::{self, Packed};
+use super::pack::Packed;
+use super::repeats::{self, Writing};
 use super::score::Scored;
 use super::{CompileError, Ledger, render};
 use crate::config::{ContextConfig, Headings, Order};
@@ -81,7 +82,8 @@ impl<'t> Plain<'t> {
     ) -> Result<Option<Written<'t>>, CompileError> {
         let Self { mut ranked, mut ledger, limit } = self;
         ranked.iter_mut().for_each(|one| one.cost = meter.units(&one.section));
-        let mut packed = pack::select(transcript, ranked, usize::MAX, (config, firewall), (meter, &mut ledger))?;
+        let writing = Writing { section: render::bare, meter };
+        let mut packed = repeats::select(transcript, ranked, usize::MAX, (config, firewall), (writing, &mut ledger))?;
         packed.sort_by_key(|one| one.scored.position);
         let mut prompt = frame.head.clone();
         packed.iter().for_each(|one| prompt.push_str(&one.scored.section));

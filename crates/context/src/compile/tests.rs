@@ -511,6 +511,125 @@ fn a_call_with_long_arguments_stays_with_its_result() {
     assert_eq!((shown(&pack), pack.stats.prompt_tokens <= 110), (vec!["c", "r"], true), "{}", pack.prompt);
 }
 
+/// Calls with results that are equal, with something else after each of them.
+fn repeated(times: usize) -> Vec<ContextItem> {
+    let mut items = vec![item("u", ItemKind::UserTurn, "Read the log.")];
+    for turn in 0..times {
+        let (call, result) = (format!("c{turn}"), format!("r{turn}"));
+        items.push(item(&call, ItemKind::ToolCall, &format!("read_log({turn})")).under("u"));
+        items.push(item(&result, ItemKind::ToolResult, &words(1, 400)).under(call));
+        items.push(item(&format!("a{turn}"), ItemKind::AgentMsg, &words(10 + turn, 40)));
+    }
+    items
+}
+
+/// The results that a prompt names in place of a content, and that show none there.
+fn dangling(prompt: &str) -> Vec<String> {
+    let sections: Vec<&str> = prompt.split("\n\n").collect();
+    let named = sections.iter().filter_map(|section| {
+        let line = section.lines().nth(1)?.strip_prefix('(')?;
+        let of = line.strip_prefix("same as ").or_else(|| line.strip_prefix("part of "))?;
+        of.split([',', ' ']).next().map(|of| of.trim_end_matches(':').to_owned())
+    });
+    let shows = |handle: &str| {
+        let heading = format!("[TOOL RESULT [{handle}]]\n");
+        let text = sections.iter().find_map(|section| section.strip_prefix(&heading));
+        text.is_some_and(|text| !text.starts_with("(same as ") && !text.starts_with("(part of "))
+    };
+    named.filter(|handle| !shows(handle)).collect()
+}
+
+#[test]
+fn a_repeat_of_what_is_not_in_the_prompt_shows_its_content() {
+    let mut config = labelled();
+    config.firewall.summary_tokens = 12;
+    config.policy.max_items_per_kind = 2;
+    let request = Request::new(Phase::Answer, "");
+    let pack = built_with(repeated(3), &Memory::default(), &request, &config).unwrap();
+    // The best of them has the content, and the other names that one.
+    let results: Vec<&str> = pack.prompt.split("\n\n").filter(|section| section.starts_with("[TOOL RESULT")).collect();
+    insta::assert_snapshot!(results.join("\n"), @r"
+    [TOOL RESULT [artifact:r1]]
+    (same as artifact:r2: 2689 characters)
+    [TOOL RESULT [artifact:r2]]
+    w1q0 w1q1 w1q2
+    ");
+    let told = |pack: &ContextPack| {
+        let events = pack.stats.firewall_events.iter();
+        events
+            .map(|event| format!("{} {:?} {}", event.item_id, event.stats.strategy, event.stats.summary_tokens))
+            .collect()
+    };
+    let told: Vec<String> = told(&pack);
+    assert_eq!(told, ["r0 Summary 12", "r1 Repeat 12", "r2 Summary 12"]);
+    // Where the first one is in, the others name it as before.
+    config.policy.max_items_per_kind = 50;
+    let pack = built_with(repeated(3), &Memory::default(), &request, &config).unwrap();
+    assert_eq!(pack.prompt.matches("(same as artifact:r0: 2689 characters)").count(), 2, "{}", pack.prompt);
+}
+
+#[test]
+fn the_content_of_a_repeat_comes_in_where_it_fits() {
+    let mut resolved = 0;
+    for budget in 0..1200 {
+        let pack = built(repeated(6), budget);
+        assert!(pack.stats.prompt_tokens <= budget, "{budget}");
+        let first = shown(&pack).contains(&"r0");
+        let is_repeated = pack.stats.included_items.iter().any(|one| one.kind == ItemKind::ToolResult);
+        let dangling = dangling(&pack.prompt);
+        resolved += usize::from(!first && is_repeated && dangling.is_empty());
+        // The content in its shortest form is longer than what is left. Its handle stands in the heading.
+        let left = budget - pack.stats.prompt_tokens;
+        assert!(dangling.is_empty() || (left < 40 && budget < 420), "{budget}: {}", pack.prompt);
+    }
+    assert!(resolved > 150, "{resolved}");
+}
+
+#[test]
+fn a_part_shows_its_content_too_and_lines_about_further_parts_stay() {
+    use crate::event::{Part, PartBody, ToolOutput};
+    let lines = |range: std::ops::Range<usize>| {
+        range.map(|n| format!("line {n} of the log says {}\n", n * 7)).collect::<String>()
+    };
+    let config = labelled();
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, &Beginning, &artifacts);
+    let mut seen = crate::firewall::Seen::default();
+    let picture = Part::new(PartBody::Image { bytes: vec![1, 2, 3], media_type: "image/png".to_owned() });
+    let mut items = Vec::new();
+    for (turn, text) in [lines(0..400), lines(100..300)].into_iter().enumerate() {
+        let call = item(&format!("c{turn}"), ItemKind::ToolCall, "head()");
+        let output =
+            ToolOutput { parts: vec![Part::new(PartBody::Text(text)), picture.clone()], ..ToolOutput::default() };
+        let (result, _) = firewall.ingest(&call, &output, &mut seen).unwrap();
+        items.extend([call, result]);
+    }
+    let shown = |most: usize, artifacts: &MemoryArtifacts| {
+        let mut config = config.clone();
+        config.policy.max_items_per_kind = most;
+        let firewall = Firewall::new(&config.firewall, config.estimator, &Beginning, artifacts);
+        let transcript = Transcript::new(items.clone()).unwrap();
+        let request = Request::new(Phase::Answer, "");
+        let prompt = compile(&transcript, &Memory::default(), &firewall, &request, &config).unwrap().prompt;
+        let last = prompt.split("\n\n").last().unwrap();
+        last.lines().map(|line| line.chars().take(60).collect::<String>()).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(shown(50, &artifacts), @r"
+    [TOOL RESULT [artifact:result:c1]]
+    (part of artifact:result:c0, lines 100–299 (from 0): 200 lin
+    first: line 100 of the log says 700
+    last: line 299 of the log says 2093
+    [image/png, 3 bytes: mcp:head:image:1]
+    ");
+    insta::assert_snapshot!(shown(1, &artifacts), @r"
+    [TOOL RESULT [artifact:result:c1]]
+    line 100 of the log says 700 line 101 of the log says 707 li
+    [image/png, 3 bytes: mcp:head:image:1]
+    ");
+    // Content that is not there any more cannot be shown.
+    assert!(shown(1, &MemoryArtifacts::default()).contains("(part of artifact:result:c0"));
+}
+
 #[test]
 fn older_items_are_shortened_first_and_all_stay() {
     let mut items = Vec::new();
@@ -829,6 +948,36 @@ proptest! {
         // Where a text is nothing but white space, its line breaks and those of the frame can be other tokens together.
         let frame = frame + 2;
         prop_assert!(prompt <= history + frame, "{} > {} + {}: {:?}", prompt, history, frame, pack.prompt);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn what_a_prompt_names_in_place_of_a_content_is_there_unless_it_does_not_fit(
+        turns in prop::collection::vec((0usize..4, 0usize..60), 1..12),
+        (budget, most) in (0usize..1500, prop::sample::select(vec![1usize, 2, 3, 50])),
+        estimator in prop::sample::select(Estimator::ALL.to_vec()),
+    ) {
+        let lines = |range: std::ops::Range<usize>| range.map(|n| format!("line {n} of the log says {}\n", n * 7)).collect();
+        let texts: [String; 4] = [lines(0..200), lines(50..150), words(2, 400), "ok".into()];
+        let mut items = Vec::new();
+        for (turn, (text, length)) in turns.into_iter().enumerate() {
+            items.push(item(&format!("c{turn}"), ItemKind::ToolCall, &format!("read({turn})")));
+            items.push(item(&format!("r{turn}"), ItemKind::ToolResult, &texts[text]).under(format!("c{turn}")));
+            items.push(item(&format!("a{turn}"), ItemKind::AgentMsg, &words(10 + turn, length)));
+        }
+        let mut config = ContextConfig { estimator, ..labelled() };
+        config.policy.max_items_per_kind = most;
+        let request = Request { budget: Some(budget), ..Request::new(Phase::Answer, "") };
+        let built = || built_with(items.clone(), &Memory::default(), &request, &config).unwrap();
+        let pack = built();
+        let (tokens, stats) = (pack.stats.prompt_tokens, &pack.stats);
+        prop_assert!(tokens <= budget && estimator.count(&pack.prompt) == tokens);
+        prop_assert_eq!(stats.included_count + stats.dropped_count, stats.total_candidates);
+        prop_assert!(dangling(&pack.prompt).is_empty() || budget - tokens < 60, "{} of {}: {}", tokens, budget, pack.prompt);
+        prop_assert_eq!(built(), pack);
     }
 }
 

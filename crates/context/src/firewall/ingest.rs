@@ -167,8 +167,9 @@ impl Firewall<'_> {
 
     /// Takes in a result that was processed elsewhere: returns the event for the log, as [`Firewall::ingest`] makes it, and
     /// the facts to remember. What the envelope says is kept as it is. Facts are bounded in number and length by the
-    /// configuration, and secrets are masked where that says so. The event refers to the first artifact of the envelope
-    /// that is in the store with the same content; where none is, the first one is in its metadata, as `artifact_ref`.
+    /// configuration, and secrets are masked where that says so, in labels too. The event refers to the first artifact
+    /// of the envelope that is in the store with the same content; where none is, the first one is in its metadata, as
+    /// `artifact_ref`.
     ///
     /// # Errors
     /// [`FirewallError::Store`] when the store failed.
@@ -177,14 +178,17 @@ impl Firewall<'_> {
         call: &ContextItem,
         envelope: &ResultEnvelope,
     ) -> Result<(ContextItem, Vec<String>), FirewallError> {
+        let mut mask = Mask::of(self);
         let mut item = event_of(call, envelope.status == Status::Error);
-        item.text = self.taken_in(&envelope.summary).into_owned();
+        item.text.clone_from(&envelope.summary);
+        mask.text(&mut item.text);
         if let Some(stats) = envelope.firewall.as_ref().filter(|stats| stats.strategy != Strategy::Passthrough) {
             item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(stats.strategy).into());
         }
         for artifact in &envelope.artifacts {
             match self.artifacts.reference(&artifact.handle) {
-                Ok(kept) if kept.content_hash == artifact.content_hash => {
+                Ok(mut kept) if kept.content_hash == artifact.content_hash => {
+                    mask.text(&mut kept.label);
                     item.artifact = Some(kept);
                     break;
                 }
@@ -193,6 +197,8 @@ impl Firewall<'_> {
             }
         }
         if let (None, Some(elsewhere)) = (&item.artifact, envelope.artifacts.first()) {
+            let mut elsewhere = elsewhere.clone();
+            mask.text(&mut elsewhere.label);
             // References always serialise.
             let elsewhere = serde_json::to_value(elsewhere).unwrap_or_default();
             item.metadata.insert("artifact_ref".to_owned(), elsewhere);
@@ -214,7 +220,7 @@ impl Firewall<'_> {
             envelope.artifacts.iter().filter(|artifact| artifact.content_hash == hash)
         {
             if let Err(StoreError::NoArtifact(_)) = self.artifacts.reference(handle) {
-                self.artifacts.put(handle, content.as_bytes(), media_type, label)?;
+                self.artifacts.put(handle, content.as_bytes(), media_type, &self.taken_in(label))?;
             }
         }
         Ok(())
@@ -420,7 +426,12 @@ fn shown(segments: &[Segment<'_>], extra: Option<&(Content<'_>, ArtifactRef)>) -
 
 /// Structured content below the line that names it.
 fn labelled(artifact: &ArtifactRef, text: &str) -> String {
-    format!("[structured content: {}]\n{text}", artifact.handle)
+    format!("{}\n{text}", structured_label(artifact.handle.as_str()))
+}
+
+/// The line above structured content that is shown in the text of its result.
+pub(crate) fn structured_label(handle: &str) -> String {
+    format!("[structured content: {handle}]")
 }
 
 /// The event of the result of `call`, without its text.

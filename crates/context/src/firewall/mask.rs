@@ -34,10 +34,13 @@ impl<'f> Mask<'f> {
         self.firewall.redactor.is_none() && self.firewall.config.secrets == Secrets::Keep
     }
 
-    /// Masks the content of an event and what is kept of the form in which it came.
+    /// Masks the content of an event, the label of its artifact, and what is kept of the form in which it came.
     pub(crate) fn item(&mut self, item: &mut ContextItem) {
         self.text(&mut item.text);
         self.members(&mut item.metadata);
+        if let Some(artifact) = &mut item.artifact {
+            self.text(&mut artifact.label);
+        }
     }
 
     /// Masks a fact, whose key may tell that it is a secret.

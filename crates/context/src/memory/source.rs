@@ -4,6 +4,7 @@
 //! named after its source, so that a reader of the prompt can tell it from what this conversation remembers.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
@@ -11,6 +12,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::consolidate::MemoryFile;
+use super::knowledge::Knowledge;
+use super::{cards, knowledge};
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
 use crate::compile::{Memory, derived_from};
@@ -25,7 +28,7 @@ use contextweaver_core::text::{TermSet, Terms, jaccard};
 const MOST_TEXT: usize = 1_000;
 
 /// Characters of the id of a memory, and of the name of its source, at most.
-const MOST_ID: usize = 40;
+pub(super) const MOST_ID: usize = 40;
 
 /// The bytes of a file of memories at most.
 const MOST_BYTES: u64 = 64 << 20;
@@ -76,6 +79,11 @@ pub trait MemorySource: Send + Sync {
     /// # Errors
     /// [`SourceError`] when it cannot be searched.
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError>;
+
+    /// What the record of a prompt says about the source: what of it was left out, and why.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// What a source gave for a prompt.
@@ -87,6 +95,8 @@ pub struct Recalled {
     pub left_out: usize,
     /// The tokens of their lines in a prompt.
     pub tokens: usize,
+    /// What the source says about itself.
+    pub notes: Vec<String>,
 }
 
 /// Searches `source`, and takes of what it gives as much as the bounds allow. Nothing is searched for a phase that reads no
@@ -104,7 +114,8 @@ pub fn recall(
         return Ok(Recalled::default());
     }
     let found = source.search(query, bounds)?;
-    let (mut recalled, mut terms) = (Recalled::default(), Terms::default());
+    let mut recalled = Recalled { notes: source.notes().to_vec(), ..Recalled::default() };
+    let mut terms = Terms::default();
     let (mut said, mut lines): (Vec<(String, TermSet)>, String) = (Vec::new(), String::new());
     for (number, Remembered { id, text }) in found.into_iter().enumerate() {
         let text = match config.firewall.secrets {
@@ -149,7 +160,8 @@ impl Recalled {
             0 => String::new(),
             left_out => format!(", {left_out} more do not fit or say the same"),
         };
-        format!("memory `{source}`: {} memories of {} tokens{left_out}", self.facts.len(), self.tokens)
+        let about: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        format!("memory `{source}`: {} memories of {} tokens{left_out}{about}", self.facts.len(), self.tokens)
     }
 }
 
@@ -160,18 +172,34 @@ fn name_of(text: &str, otherwise: &str) -> String {
     if name.is_empty() { otherwise.to_owned() } else { name }
 }
 
-/// Memories that are on this machine: those of a memory file, a session, a file of facts or episodes, or a list.
+/// A memory, and the words by which it is found beside its text.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) memory: Remembered,
+    pub(super) words: String,
+}
+
+impl From<Remembered> for Entry {
+    fn from(memory: Remembered) -> Self {
+        Self { memory, words: String::new() }
+    }
+}
+
+/// Memories that are on this machine: those of a memory file, a session, a file of facts or episodes, documents, cards, or
+/// a list.
 #[derive(Debug, Clone)]
 pub struct LocalMemories {
     name: String,
-    memories: Vec<Remembered>,
+    entries: Vec<Entry>,
+    notes: Vec<String>,
 }
 
 impl LocalMemories {
     /// These memories, under a name. The order decides among those that a query asks for alike.
     #[must_use]
     pub fn new(name: &str, memories: Vec<Remembered>) -> Self {
-        Self { name: name.to_owned(), memories }
+        let entries = memories.into_iter().map(Entry::from).collect();
+        Self { name: name.to_owned(), entries, notes: Vec::new() }
     }
 
     /// What a memory holds, under a name.
@@ -180,17 +208,33 @@ impl LocalMemories {
         Self::new(name, remembered(memory))
     }
 
-    /// Those in a file: a memory file (what is in force), a session file (its facts and episodes), or facts or episodes as
-    /// JSON or JSON lines.
+    /// Those in a file: a memory file (what is in force), a session file (its facts and episodes), facts, episodes, or the
+    /// lessons, skills and memories of `weaver-spec` and LessonWeaver, as JSON or JSON lines, or a Markdown document. Of a
+    /// folder those in its Markdown documents.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be read, is too large, or is none of these.
+    /// [`SourceError`] when the file or folder cannot be read, is too large, or is none of these.
     pub fn load(path: &Path) -> Result<Self, SourceError> {
-        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let refuse = |reason: String| SourceError { source_name: path.display().to_string(), reason };
+        let told = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let known = |name: String, known: Result<Knowledge, String>| {
+            let Knowledge { entries, notes } = known.map_err(refuse)?;
+            Ok(Self { name, entries, notes })
+        };
+        if path.is_dir() {
+            return known(told(path.file_name()), knowledge::folder(path));
+        }
+        let name = told(path.file_stem());
+        if knowledge::is_document(path) {
+            return known(name, knowledge::document(path));
+        }
         let bytes = read_file(path, MOST_BYTES).map_err(|error| refuse(error.reason.to_string()))?;
-        let format =
-            serde_json::from_slice::<Value>(&bytes).ok().and_then(|file| Some(file["format"].as_str()?.to_owned()));
+        let document = serde_json::from_slice::<Value>(&bytes).ok();
+        let format = document.as_ref().and_then(|file| Some(file["format"].as_str()?.to_owned()));
+        let cards = if format.is_none() { cards::read(document, &bytes) } else { None };
+        if let Some(cards) = cards {
+            return known(name, cards);
+        }
         let memory = match format.as_deref() {
             Some(MemoryFile::FORMAT) => {
                 MemoryFile::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?.memory()
@@ -237,7 +281,11 @@ impl MemorySource for LocalMemories {
     }
 
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
-        Ok(best(&self.memories, query, bounds.memories))
+        Ok(best(&self.entries, query, bounds.memories))
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 }
 
@@ -283,30 +331,35 @@ impl MemorySource for SqliteMemories {
         };
         let refuse =
             |error: crate::store::StoreError| SourceError { source_name: self.name.clone(), reason: error.to_string() };
-        Ok(best(&remembered(read().map_err(refuse)?), query, bounds.memories))
+        let entries: Vec<Entry> = remembered(read().map_err(refuse)?).into_iter().map(Entry::from).collect();
+        Ok(best(&entries, query, bounds.memories))
     }
 }
 
 /// The memories that share words with the query, rare words counting more; without a query, the first ones.
-fn best(memories: &[Remembered], query: &str, most: usize) -> Vec<Remembered> {
+fn best(entries: &[Entry], query: &str, most: usize) -> Vec<Remembered> {
     let mut terms = Terms::default();
     let wanted = terms.set(query);
     if wanted.is_empty() {
-        return memories.iter().take(most).cloned().collect();
+        return entries.iter().take(most).map(|entry| entry.memory.clone()).collect();
     }
-    let sets: Vec<TermSet> = memories.iter().map(|memory| terms.set(&memory.text)).collect();
+    let set = |Entry { memory, words }: &Entry| match words.is_empty() {
+        true => terms.set(&memory.text),
+        false => terms.set(&format!("{} {words}", memory.text)),
+    };
+    let sets: Vec<TermSet> = entries.iter().map(set).collect();
     let mut holders: HashMap<u64, usize> = HashMap::new();
     for hash in sets.iter().flat_map(TermSet::hashes) {
         *holders.entry(*hash).or_default() += 1;
     }
     // Sixteenths of the memories for each one that has the word, on a logarithmic scale.
-    let weight = |hash: &u64| holders.get(hash).map_or(0, |holders| (memories.len() * 16 / holders).ilog2() + 1);
+    let weight = |hash: &u64| holders.get(hash).map_or(0, |holders| (entries.len() * 16 / holders).ilog2() + 1);
     let weights: HashMap<u64, u32> = wanted.hashes().iter().map(|hash| (*hash, weight(hash))).collect();
     let score = |set: &TermSet| -> u32 { set.hashes().iter().filter_map(|hash| weights.get(hash)).sum() };
     let mut ranked: Vec<(u32, usize)> =
         sets.iter().enumerate().map(|(at, set)| (score(set), at)).filter(|(score, _)| *score > 0).collect();
     ranked.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
-    ranked.into_iter().take(most).map(|(_, at)| memories[at].clone()).collect()
+    ranked.into_iter().take(most).map(|(_, at)| entries[at].memory.clone()).collect()
 }
 
 /// The shape of the interface of Mem0: what is asked, and how the answer is read. Who has an HTTP client sends it.
@@ -459,7 +512,7 @@ mod tests {
             std::fs::write(folder.path().join(name), text).unwrap();
             folder.path().join(name)
         };
-        let found = |path: &Path| LocalMemories::load(path).map(|source| best(&source.memories, "pool", 9));
+        let found = |path: &Path| LocalMemories::load(path).map(|source| best(&source.entries, "pool", 9));
         let texts = |path: &Path| found(path).unwrap().into_iter().map(|one| one.text).collect::<Vec<_>>();
         assert_eq!(texts(&write("facts.json", r#"{"pool": "40", "zone": "UTC"}"#)), ["pool: 40"]);
         assert_eq!(

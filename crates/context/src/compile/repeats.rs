@@ -1,0 +1,142 @@
+//! Makes the lines in place of repeats name only what is in the prompt.
+//!
+//! A result that was shown before is a line that names where. Whether that is in the prompt is known only after packing;
+//! where it is not, the line leads to nothing that its reader sees. Then the best of the results that say so shows the
+//! content, the others name that one, and everything is packed anew, each result at its rank. Content that does not fit
+//! in any form gives way to the line, since the handle of the result stands in its heading.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::meter::Meter;
+use super::pack::{self, Packed};
+use super::score::Scored;
+use super::{CompileError, Ledger};
+use crate::config::ContextConfig;
+use crate::event::{ContextItem, FirewallStats, Transcript};
+use crate::firewall::{Firewall, Seen, repeated, structured_label};
+use crate::stats::{FirewallCause, Form};
+
+/// The number of times that the items are packed to find out which contents fit.
+const MOST_ROUNDS: usize = 4;
+
+/// How items are written and measured.
+#[derive(Clone, Copy)]
+pub(super) struct Writing {
+    /// The section of an item; `None` for one that cannot be written in this way.
+    pub(super) section: fn(&ContextItem) -> Option<String>,
+    pub(super) meter: Meter,
+}
+
+/// A result that shows its content.
+struct Restated<'t> {
+    /// The result as it was: with a line in place of the content.
+    line: Scored<'t>,
+    /// What the firewall did instead.
+    stats: FirewallStats,
+}
+
+/// Selects the items of the prompt, best first, as [`pack::select`] does.
+pub(super) fn select<'t>(
+    transcript: &Transcript,
+    mut ranked: Vec<Scored<'t>>,
+    room: usize,
+    (config, firewall): (&ContextConfig, &Firewall),
+    (writing, ledger): (Writing, &mut Ledger),
+) -> Result<Vec<Packed<'t>>, CompileError> {
+    let meter = writing.meter;
+    let mut restated: BTreeMap<usize, Restated<'t>> = BTreeMap::new();
+    if ranked.iter().any(|one| repeated(&one.item).is_some()) {
+        // What keeps its line, whatever that names.
+        let mut kept = BTreeSet::new();
+        for _ in 0..MOST_ROUNDS {
+            let mut noted = ledger.clone();
+            let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, &mut noted))?;
+            let refused = refused(&ranked, &packed, transcript, &restated);
+            let lost = lost(&ranked, &packed, transcript, &kept);
+            if refused.is_empty() && lost.is_empty() {
+                note(&mut noted, &ranked, restated);
+                *ledger = noted;
+                return Ok(packed);
+            }
+            for place in refused {
+                kept.insert(place);
+                if let Some(one) = restated.remove(&place) {
+                    ranked[place] = one.line;
+                }
+            }
+            let mut seen = Seen::default();
+            for place in lost {
+                let call = call_of(transcript, &ranked[place], config);
+                let screened = firewall.screen_repeat(call, &ranked[place].item, &mut seen);
+                let written = screened.and_then(|one| Some(((writing.section)(&one.item)?, one)));
+                let Some((section, one)) = written else {
+                    kept.insert(place);
+                    continue;
+                };
+                let (cost, item) = (meter.units(&section), Cow::Owned(one.item));
+                let scored = Scored { item, section, cost, ..ranked[place].clone() };
+                let before = std::mem::replace(&mut ranked[place], scored);
+                let line = restated.remove(&place).map_or(before, |earlier| earlier.line);
+                restated.insert(place, Restated { line, stats: one.stats });
+            }
+        }
+        for (place, one) in restated {
+            ranked[place] = one.line;
+        }
+    }
+    pack::select(transcript, ranked, room, (config, firewall), (meter, ledger))
+}
+
+/// How the item at each position of the transcript is shown; `None` for one that is not.
+fn forms(packed: &[Packed<'_>], transcript: &Transcript) -> Vec<Option<Form>> {
+    let mut forms = vec![None; transcript.len()];
+    packed.iter().for_each(|one| forms[one.scored.position] = Some(one.form));
+    forms
+}
+
+/// The places of the results that show their content and are not in the prompt.
+fn refused(
+    ranked: &[Scored<'_>],
+    packed: &[Packed<'_>],
+    transcript: &Transcript,
+    restated: &BTreeMap<usize, Restated<'_>>,
+) -> Vec<usize> {
+    let forms = forms(packed, transcript);
+    restated.keys().copied().filter(|&place| forms[ranked[place].position].is_none()).collect()
+}
+
+/// The places of the results in the prompt that name one whose content is not there, best first.
+fn lost(ranked: &[Scored<'_>], packed: &[Packed<'_>], transcript: &Transcript, kept: &BTreeSet<usize>) -> Vec<usize> {
+    // The shorter form of a repeat is a summary of its content.
+    let with_content = packed.iter().filter(|one| one.form == Form::Condensed || repeated(&one.scored.item).is_none());
+    let with_content: Vec<&Scored<'_>> = with_content.map(|one| &one.scored).collect();
+    let handle = |one: &&Scored<'_>| one.item.artifact.as_ref().map(|artifact| artifact.handle.as_str().to_owned());
+    let handles: BTreeSet<String> = with_content.iter().filter_map(handle).collect();
+    let is_there = |of: &str| {
+        let label = || structured_label(of);
+        handles.contains(of) || with_content.iter().any(|one| one.section.contains(&label()))
+    };
+    let forms = forms(packed, transcript);
+    let is_lost = |place: &usize| {
+        let Scored { position, item, .. } = &ranked[*place];
+        forms[*position] == Some(Form::Whole) && repeated(item).is_some_and(|of| !is_there(of))
+    };
+    (0..ranked.len()).filter(|place| !kept.contains(place)).filter(is_lost).collect()
+}
+
+/// The call of a result as it was sent. One that may not be read is not compared with anything.
+fn call_of<'t>(transcript: &'t Transcript, result: &Scored<'_>, config: &ContextConfig) -> Option<&'t ContextItem> {
+    let call = transcript.items().get(transcript.parent(result.position)?)?;
+    (call.sensitivity < config.policy.sensitivity_floor).then_some(call)
+}
+
+/// Records what the firewall did with the results that show their content.
+fn note(ledger: &mut Ledger, ranked: &[Scored<'_>], restated: BTreeMap<usize, Restated<'_>>) {
+    let stats: BTreeMap<_, _> = restated.into_iter().map(|(place, one)| (&ranked[place].item.id, one.stats)).collect();
+    for event in ledger.events.iter_mut().filter(|event| event.cause == FirewallCause::Screened) {
+        if let Some(stats) = stats.get(&event.item_id) {
+            event.stats = stats.clone();
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Knowledge that lies in documents: a file of Markdown, or a folder with such files (the notes of a repository, an OKF
+//! bundle, lessons, an expertise pack). Each document is divided at its headings, and each part of it is a memory.
+//!
+//! A document says in its front matter what it is about, and that it is not for prompts: it was rejected, nobody has
+//! reviewed it yet, or it is too sensitive. No clock is read, so the day until which a document holds is said with each of
+//! its parts.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::source::{Entry, MOST_ID, Remembered};
+use crate::clean::one_line;
+use crate::config::ContextConfig;
+use crate::event::Sensitivity;
+use contextweaver_core::catalog::front_matter;
+use contextweaver_core::files::read_kept_file;
+use contextweaver_core::text::{counted, sha256_hex};
+
+/// The bytes of a document at most; a larger one is left out.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The bytes of all documents at most.
+const MOST_BYTES_TOGETHER: usize = 16 << 20;
+
+/// The number of documents at most.
+const MOST_DOCUMENTS: usize = 2_000;
+
+/// The number of files and folders that are looked at for documents at most.
+const MOST_MEMBERS: usize = 100_000;
+
+/// The folders within folders at most.
+const DEEPEST: usize = 32;
+
+/// The number of memories at most.
+const MOST_ENTRIES: usize = 20_000;
+
+/// Characters of the text of a memory at most: a few of them are within what a prompt has for memories.
+const MOST_TEXT: usize = 600;
+
+/// Characters of what a memory is headed by at most, and of one heading in it.
+pub(super) const MOST_LABEL: usize = 160;
+const MOST_HEADING: usize = 80;
+
+/// Characters of the words by which a memory is found beside its text at most.
+const MOST_WORDS: usize = 500;
+
+/// Lines that a record gets about a source at most, and the documents that each names.
+const MOST_NOTES: usize = 8;
+const MOST_NAMED: usize = 3;
+
+/// Folders with what others have made: packages and what was built.
+const OF_OTHERS: [&str; 4] = ["node_modules", "target", "vendor", "venv"];
+
+/// What a folder or bundle says about itself, and is no part of what it knows.
+const INDEX: &str = "index.md";
+const LOG: &str = "log.md";
+
+/// The states in which nothing may enter a prompt: it was not reviewed yet, or it is not held to be right any more.
+const WITHHELD: [&str; 9] = [
+    "archived",
+    "candidate",
+    "deprecated",
+    "draft",
+    "experimental",
+    "ignored",
+    "in_review",
+    "needs_review",
+    "rejected",
+];
+
+/// What was read of a source, and what its record says of it.
+#[derive(Debug, Default)]
+pub(super) struct Knowledge {
+    pub(super) entries: Vec<Entry>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Whether a name is that of a Markdown file.
+pub(super) fn is_document(path: &Path) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    ["md", "markdown"].iter().any(|one| ending.eq_ignore_ascii_case(one))
+}
+
+/// The knowledge in a document.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn document(path: &Path) -> Result<Knowledge, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (document, _) = Document::read(&name, path)?;
+    known(&[document], LeftOut::default())
+}
+
+/// The knowledge in the documents of a folder and of the folders in it. Links are not followed, and what is hidden or was
+/// installed or built is left alone.
+///
+/// # Errors
+/// What of the folder cannot be read or is too large, or that nothing was found in it.
+pub(super) fn folder(path: &Path) -> Result<Knowledge, String> {
+    let found = documents(path)?;
+    if found.is_empty() {
+        return Err("no Markdown file (*.md) is in the folder".to_owned());
+    }
+    let (mut documents, left_out) = read(&found)?;
+    if is_bundle(&documents) {
+        documents.retain(|document| !document.is_named(INDEX) && !document.is_named(LOG));
+    }
+    known(&documents, left_out)
+}
+
+/// The Markdown files of a folder by their paths in it.
+fn documents(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
+    const FIX: &str = "name a folder in it";
+    let mut found = BTreeMap::new();
+    let (mut folders, mut members) = (vec![(root.to_owned(), String::new(), 0)], 0);
+    while let Some((folder, before, depth)) = folders.pop() {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        for member in std::fs::read_dir(&folder).map_err(failed)? {
+            let member = member.map_err(failed)?;
+            members += 1;
+            if members > MOST_MEMBERS {
+                return Err(format!("the folder holds more than {MOST_MEMBERS} files and folders; {FIX}"));
+            }
+            let name = member.file_name().to_string_lossy().into_owned();
+            let (path, inside) = (member.path(), format!("{before}{name}"));
+            // The type of a link is that of the link: it may lead out of the folder.
+            let kind = member.file_type().map_err(failed)?;
+            if name.starts_with('.') || kind.is_dir() && OF_OTHERS.contains(&name.as_str()) {
+                continue;
+            }
+            if kind.is_dir() && depth == DEEPEST {
+                return Err(format!("its folders lie more than {DEEPEST} deep; {FIX}"));
+            }
+            if kind.is_dir() {
+                folders.push((path, format!("{inside}/"), depth + 1));
+            } else if kind.is_file() && is_document(&path) {
+                found.insert(inside, path);
+            }
+            if found.len() > MOST_DOCUMENTS {
+                return Err(format!("the folder holds more than {MOST_DOCUMENTS} Markdown files; {FIX}"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A document that was read.
+struct Document {
+    /// Its path in the folder, or its name.
+    place: String,
+    front: Map<String, Value>,
+    body: String,
+}
+
+impl Document {
+    /// The document, and its bytes.
+    fn read(place: &str, path: &Path) -> Result<(Self, usize), String> {
+        let bytes = read_kept_file(path, MOST_BYTES).map_err(|error| error.reason.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8; save it as UTF-8".to_owned())?;
+        let (front, body) = match front_matter(&text).map_err(|fault| fault.to_string())? {
+            Some((front, body)) => (front, body),
+            None => (Map::new(), text.as_str()),
+        };
+        let body = without_comments(body).into_owned();
+        Ok((Self { place: place.to_owned(), front, body }, text.len()))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.place.rsplit('/').next().unwrap_or_default().eq_ignore_ascii_case(name)
+    }
+
+    fn says(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.front.get(*key).is_some_and(|value| !value.is_null()))
+    }
+}
+
+/// The documents at these paths, and those that cannot be read.
+fn read(paths: &BTreeMap<String, PathBuf>) -> Result<(Vec<Document>, LeftOut), String> {
+    let (mut documents, mut left_out, mut bytes) = (Vec::new(), LeftOut::default(), 0);
+    for (place, path) in paths {
+        match Document::read(place, path) {
+            Ok((document, length)) => {
+                bytes += length;
+                documents.push(document);
+            }
+            Err(reason) => left_out.add(reason, place),
+        }
+        if bytes > MOST_BYTES_TOGETHER {
+            let most = MOST_BYTES_TOGETHER >> 20;
+            return Err(format!("its Markdown files have more than {most} MiB together; name a folder in it"));
+        }
+    }
+    Ok((documents, left_out))
+}
+
+/// What is in documents.
+fn known(documents: &[Document], mut left_out: LeftOut) -> Result<Knowledge, String> {
+    let (mut entries, mut keys): (_, BTreeMap<&str, Vec<&Document>>) = (Entries::default(), BTreeMap::new());
+    for document in documents {
+        if let Some(reason) = withheld(&document.front) {
+            left_out.add(reason, &document.place);
+            continue;
+        }
+        if let Some(key) = text(&document.front, "key") {
+            keys.entry(key).or_default().push(document);
+        }
+        entries.add_document(document)?;
+    }
+    let notes = left_out.notes().into_iter().chain(conflicts(&keys)).collect();
+    entries.finish(notes)
+}
+
+/// Whether documents are the concepts of a bundle: the folder says so in its index, or each of them says what it is.
+fn is_bundle(documents: &[Document]) -> bool {
+    let root = documents.iter().find(|document| document.place.eq_ignore_ascii_case(INDEX));
+    let mut concepts =
+        documents.iter().filter(|document| !document.is_named(INDEX) && !document.is_named(LOG)).peekable();
+    root.is_some_and(|index| index.says(&["okf_version", "version"]))
+        || concepts.peek().is_some() && concepts.all(|document| document.says(&["type", "key", "status"]))
+}
+
+/// What several documents say under one key, each in another way.
+fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
+    let told = |(key, documents): (&&str, &Vec<&Document>)| {
+        let said: BTreeSet<&str> = documents.iter().map(|document| document.body.trim()).collect();
+        let places: Vec<&str> = documents.iter().map(|document| document.place.as_str()).collect();
+        let told = || format!("`{}` is said in {} ways: {}", one_line(key), said.len(), listed(&places));
+        (said.len() > 1).then(told)
+    };
+    keys.iter().filter_map(told).collect()
+}
+
+/// Why a document or card is not for prompts, if it is not.
+pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
+    for key in ["status", "lifecycle_state"] {
+        let state = text(members, key).map(|state| state.trim().to_lowercase().replace(['-', ' '], "_"));
+        if let Some(state) = state.filter(|state| WITHHELD.contains(&state.as_str())) {
+            return Some(format!("`{key}` is `{state}`"));
+        }
+    }
+    let sensitivity = members.get("sensitivity").filter(|value| !value.is_null())?;
+    match sensitivity.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>() {
+        Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
+        Ok(level) => Some(format!("`sensitivity` is `{level}`")),
+        // What nobody here knows may be for nobody here.
+        Err(_) => Some("`sensitivity` is unknown".to_owned()),
+    }
+}
+
+/// The day from which something does not hold any more, as its source says it.
+pub(super) fn until(members: &Map<String, Value>) -> String {
+    let told = |value: &Value| match value {
+        Value::String(text) if !text.trim().is_empty() => Some(format!(" (until {})", cut(text.trim(), 30))),
+        Value::Number(seconds) => Some(format!(" (until {seconds} in Unix time)")),
+        _ => None,
+    };
+    ["stale_after", "expires_at"].iter().find_map(|key| told(members.get(*key)?)).unwrap_or_default()
+}
+
+/// The text of a member, unless it is empty.
+pub(super) fn text<'m>(members: &'m Map<String, Value>, key: &str) -> Option<&'m str> {
+    members.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// The words of members that are texts or lists of texts.
+pub(super) fn words(members: &Map<String, Value>, keys: &[&str]) -> String {
+    let mut words = String::new();
+    for value in keys.iter().filter_map(|key| members.get(*key)) {
+        let one = value.as_str().into_iter();
+        for word in one.chain(value.as_array().into_iter().flatten().filter_map(Value::as_str)) {
+            if words.len() < MOST_WORDS {
+                words.push_str(cut(word, MOST_WORDS));
+                words.push(' ');
+            }
+        }
+    }
+    words
+}
+
+/// What was left out, by the reason.
+#[derive(Default)]
+pub(super) struct LeftOut(BTreeMap<String, Vec<String>>);
+
+impl LeftOut {
+    pub(super) fn add(&mut self, reason: String, place: &str) {
+        self.0.entry(reason).or_default().push(place.to_owned());
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let told = |(reason, places): (&String, &Vec<String>)| {
+            let places: Vec<&str> = places.iter().map(String::as_str).collect();
+            format!("left out: {} ({reason})", listed(&places))
+        };
+        self.0.iter().map(told).collect()
+    }
+}
+
+/// The first few of some names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let mut shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| one_line(name)).collect();
+    if names.len() > MOST_NAMED {
+        shown.push(format!("{} more", names.len() - MOST_NAMED));
+    }
+    shown.join(", ")
+}
+
+/// Memories with ids of their own.
+#[derive(Default)]
+pub(super) struct Entries {
+    entries: Vec<Entry>,
+    /// How often an id was given.
+    ids: BTreeMap<String, usize>,
+}
+
+impl Entries {
+    /// Adds a text in as many memories as it takes, each headed by the label.
+    pub(super) fn add(&mut self, id: &str, label: &str, text: &str, words: &str) -> Result<(), String> {
+        for piece in pieces(text) {
+            if self.entries.len() == MOST_ENTRIES {
+                return Err(format!("it makes more than {MOST_ENTRIES} memories; divide it"));
+            }
+            let count = self.ids.entry(id.to_owned()).or_default();
+            *count += 1;
+            let id = if *count > 1 { short_id(&format!("{id}.{count}")) } else { short_id(id) };
+            let text = if label.is_empty() { piece.to_owned() } else { format!("{label}: {piece}") };
+            self.entries.push(Entry { memory: Remembered { id, text }, words: words.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn add_document(&mut self, document: &Document) -> Result<(), String> {
+        let Document { place, front, body } = document;
+        let sections = sections(body);
+        let first = sections.iter().find_map(|section| section.headings.first()).filter(|(level, _)| *level == 1);
+        let stem = || place.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(stem, _)| stem);
+        let title = text(front, "title").or_else(|| text(front, "name")).or_else(|| Some(first?.1));
+        let title = title.unwrap_or_else(stem);
+        let id = text(front, "id").unwrap_or(place);
+        let said = ["tags", "type", "key", "applicable_to", "scope"];
+        let words = format!("{}{}", words(front, &said), cut(place, MOST_HEADING * 2));
+        let until = until(front);
+        let mut description = text(front, "description");
+        for section in &sections {
+            let inner = section.headings.iter().map(|(_, heading)| *heading);
+            let inner: Vec<&str> = inner.filter(|heading| !heading.eq_ignore_ascii_case(title)).collect();
+            let label = [text(front, "key"), Some(title)].into_iter().flatten().chain(inner.iter().copied());
+            let label = label.map(|part| cut(part, MOST_HEADING)).collect::<Vec<_>>().join(" > ");
+            let label = format!("{}{until}", cut(&label, MOST_LABEL));
+            let id = match inner.last().map(|heading| slug(heading)) {
+                Some(slug) if !slug.is_empty() => format!("{id}#{slug}"),
+                _ => id.to_owned(),
+            };
+            // It says in short what the whole document does, so it comes first.
+            if let Some(description) = description.take() {
+                self.add(&id, &label, description, &words)?;
+            }
+            self.add(&id, &label, section.text, &words)?;
+        }
+        Ok(())
+    }
+
+    /// What was read, with what its record says.
+    pub(super) fn finish(self, mut notes: Vec<String>) -> Result<Knowledge, String> {
+        if self.entries.is_empty() {
+            let why = notes.first().map(|note| format!("; {note}")).unwrap_or_default();
+            return Err(format!("there is nothing in it for a prompt{why}"));
+        }
+        if notes.len() > MOST_NOTES {
+            let more = counted(notes.len() - MOST_NOTES, "more note");
+            notes.truncate(MOST_NOTES);
+            notes.push(more);
+        }
+        Ok(Knowledge { entries: self.entries, notes })
+    }
+}
+
+/// A part of a document under a heading.
+struct Section<'t> {
+    /// The headings above the text, from the outermost, each with its level.
+    headings: Vec<(usize, &'t str)>,
+    text: &'t str,
+}
+
+/// The text of a document between its headings; the first section is what stands before the first one. What looks like a
+/// heading in a block of code is none.
+fn sections(body: &str) -> Vec<Section<'_>> {
+    let mut sections = Vec::new();
+    let (mut headings, mut fence): (Vec<(usize, &str)>, Option<&str>) = (Vec::new(), None);
+    let (mut start, mut at) = (0, 0);
+    for line in body.split_inclusive('\n') {
+        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
+        match (fence, mark) {
+            (None, Some(_)) => fence = mark,
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        if let Some((level, title)) = heading(line).filter(|_| fence.is_none()) {
+            // Lines begin and end where characters do.
+            sections.push(Section { headings: headings.clone(), text: body.get(start..at).unwrap_or_default() });
+            headings.retain(|(above, _)| *above < level);
+            headings.push((level, title));
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    sections.push(Section { headings, text: body.get(start..).unwrap_or_default() });
+    sections
+}
+
+/// The level and the text of a heading.
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = line.get(level..).filter(|rest| rest.starts_with([' ', '\t']))?;
+    let title = rest.trim().trim_end_matches('#').trim_end();
+    ((1..=6).contains(&level) && !title.is_empty()).then_some((level, title))
+}
+
+/// The text without its comments, which a reader of the page does not see.
+fn without_comments(text: &str) -> Cow<'_, str> {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        // One that does not end is no comment.
+        let Some((_, behind)) = comment.split_once("-->") else { break };
+        plain.push_str(before);
+        rest = behind;
+    }
+    if rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
+/// The text in pieces of at most [`MOST_TEXT`] characters: divided between paragraphs where that leaves pieces that say
+/// something, else between lines, sentences or words.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut pieces, mut rest) = (Vec::new(), text.trim());
+    while let Some((most, _)) = rest.char_indices().nth(MOST_TEXT) {
+        let window = rest.get(..most).unwrap_or_default();
+        let least = most / 3;
+        let ends = ["\n\n", "\n", ". ", " "].iter().filter_map(|mark| {
+            let at = window.rfind(mark)? + mark.trim_end().len();
+            (at > least).then_some(at)
+        });
+        let end = ends.into_iter().next().unwrap_or(most);
+        let (piece, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        pieces.push(piece.trim());
+        rest = behind.trim_start();
+    }
+    pieces.push(rest);
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// At most so many characters from the beginning.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().trim_end(),
+        None => text,
+    }
+}
+
+/// A heading as a part of an id: its letters and digits in lower case, and `-` for what is between them.
+fn slug(heading: &str) -> String {
+    let words = heading.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+}
+
+/// An id that is shown whole: of a longer one the end, which says most, and a digest of all of it.
+fn short_id(id: &str) -> String {
+    const DIGITS: usize = 6;
+    let length = id.chars().count();
+    if length <= MOST_ID {
+        return id.to_owned();
+    }
+    let end: String = id.chars().skip(length + DIGITS + 1 - MOST_ID).collect();
+    let digest = sha256_hex(id.as_bytes());
+    format!("{end}-{}", cut(&digest, DIGITS))
+}
+
+#[cfg(test)]
+mod tests;
