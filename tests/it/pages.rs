@@ -302,6 +302,7 @@ fn what_pages_say_is_what_happens() {
         not run: it changes the settings of a client.
         not run: it installs a package and serves until it is ended.
         not run: it goes on until it is ended.
+        not run: it starts your servers, and needs a file of events.
         not run: it needs the audit log of a gateway.
         not run: it serves until it is ended.
         not run: it serves until it is ended, and the others need it.

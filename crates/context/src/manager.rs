@@ -488,7 +488,7 @@ mod tests {
         call.metadata = object(serde_json::json!({
             "function_name": "log_in", "url": "https://Ada:hunter2-Zq9x@a.org/", "tags": ["password=hunter2-Zq9x"],
         }));
-        let events = vec![said, call.under("u1")];
+        let events = [said, call.under("u1")];
         let facts = [("db password", "hunter2-Zq9x"), ("owner", "Ada")];
         let episodes = [("e1", "Ada said password=hunter2-Zq9x")];
         for (secrets, hooks) in [(Secrets::Redact, None), (Secrets::Keep, Some(without_ada())), (Secrets::Keep, None)] {
@@ -522,7 +522,8 @@ mod tests {
     }
 
     fn object(value: Value) -> serde_json::Map<String, Value> {
-        value.as_object().cloned().unwrap()
+        let Value::Object(members) = value else { panic!("not an object: {value}") };
+        members
     }
 
     #[test]

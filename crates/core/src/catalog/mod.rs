@@ -26,8 +26,8 @@ pub use item::{Kind, Safety, SelectableItem};
 #[cfg(feature = "lint")]
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
 pub use load::{
-    LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, MAX_SKILL_BYTES, Source, Strictness,
-    describe, front_matter, load, load_listings, nesting_depth,
+    FrontMatter, LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, MAX_SKILL_BYTES, Source,
+    Strictness, describe, front_matter, load, load_listings, nesting_depth,
 };
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};

@@ -229,7 +229,7 @@ fn every_form_is_recognised_and_read() {
 }
 
 /// A flow of these steps, in a file of its own.
-fn flow(kind: &str, steps: Value) -> Value {
+fn flow(kind: &str, steps: &Value) -> Value {
     json!({"type": kind, "name": "settle_order", "version": "1.2.0", "description": "Settles an order.", "steps": steps})
 }
 
@@ -271,7 +271,7 @@ fn flows_are_tools() {
         json!({"flow_name": "charge", "input_mapping": {"amount": "total", "card": "card", "key": "api_key"}, "on_error": "skip"}),
         mapped("mail.send", json!({"to": "address"})),
     ];
-    let mut safe = flow("Flow", json!(line));
+    let mut safe = flow("Flow", &json!(line));
     safe["format_version"] = json!("1");
     safe["dynamic_params"] = json!(["api_key"]);
     safe["input_schema_ref"] = json!("shop.models:Order");
@@ -283,14 +283,14 @@ fn flows_are_tools() {
         json!({"step_id": "c", "step_type": "capability", "capability_id": "mail.send", "depends_on": ["a", "b"]}),
         json!({"step_id": "d", "tool_name": "log", "input_mapping": {"url": "url", "level": "level"}, "on_error": "fallback:print"}),
     ];
-    let mut destructive = flow("DAGFlow", json!(graph));
+    let mut destructive = flow("DAGFlow", &json!(graph));
     destructive["safety"] = json!({"side_effects": "destructive"});
     destructive["server"] = json!("flows of the desk");
     let export = json!({"flows": [
         {"id": "customer_summary", "name": "Summarize a customer", "description": "Reads orders and invoices.", "version": "2.0",
             "input_schema": schema(), "output_schema": {"type": "object"}, "tags": ["customer", "read-only"]},
         {"id": "dunning", "name": "dunning", "description": "Reminds.", "inputs": schema(), "outputs": null},
-        flow("Flow", json!([{"tool_name": "a"}])),
+        flow("Flow", &json!([{"tool_name": "a"}])),
     ]});
     let compiled = json!([{"flow_id": "org.close_month", "name": null, "version": null, "description": "Closes the month.",
         "input_schema_ref": "https://x.example/s", "tool_dependencies": ["ledger.close"], "side_effects": ["data_write"]}]);
@@ -351,29 +351,29 @@ fn a_flow_that_cannot_run_is_refused_with_its_place() {
     let step = |id: &str, after: &[&str]| json!({"step_id": id, "tool_name": "x", "depends_on": after});
     let many: Vec<Value> = (0..1_001).map(|_| json!({"tool_name": "x"})).collect();
     let with = |key: &str, value: Value| {
-        let mut flow = flow("Flow", json!([{"tool_name": "x"}]));
+        let mut flow = flow("Flow", &json!([{"tool_name": "x"}]));
         flow[key] = value;
         flow
     };
     let documents = [
-        flow("Flow", json!([])),
-        flow("Flow", json!({"a": 1})),
+        flow("Flow", &json!([])),
+        flow("Flow", &json!({"a": 1})),
         with("steps", Value::Null),
         with("type", json!("Graph")),
         with("type", Value::Null),
         with("name", json!(" ")),
         with("format_version", json!("2.0")),
-        flow("Flow", json!(["x"])),
-        flow("Flow", json!([{"tool_name": "x"}, {"input_mapping": {}}])),
-        flow("Flow", json!([{"tool_name": "x", "flow_name": "y"}])),
-        flow("Flow", json!([{"tool_name": "x", "input_mapping": "all"}])),
-        flow("Flow", json!([{"capability_id": "c", "step_type": "capability", "tool_name": null}])),
-        flow("DAGFlow", json!([{"tool_name": "x"}])),
-        flow("DAGFlow", json!([{"step_id": "a", "step_type": "capability"}])),
-        flow("DAGFlow", json!([step("a", &[]), step("a", &[])])),
-        flow("DAGFlow", json!([step("a", &["b"])])),
-        flow("DAGFlow", json!([step("a", &["c"]), step("b", &["a"]), step("c", &["b"]), step("d", &[])])),
-        flow("Flow", json!(many)),
+        flow("Flow", &json!(["x"])),
+        flow("Flow", &json!([{"tool_name": "x"}, {"input_mapping": {}}])),
+        flow("Flow", &json!([{"tool_name": "x", "flow_name": "y"}])),
+        flow("Flow", &json!([{"tool_name": "x", "input_mapping": "all"}])),
+        flow("Flow", &json!([{"capability_id": "c", "step_type": "capability", "tool_name": null}])),
+        flow("DAGFlow", &json!([{"tool_name": "x"}])),
+        flow("DAGFlow", &json!([{"step_id": "a", "step_type": "capability"}])),
+        flow("DAGFlow", &json!([step("a", &[]), step("a", &[])])),
+        flow("DAGFlow", &json!([step("a", &["b"])])),
+        flow("DAGFlow", &json!([step("a", &["c"]), step("b", &["a"]), step("c", &["b"]), step("d", &[])])),
+        flow("Flow", &json!(many)),
         json!({"flows": [{"flow_id": "a"}, 3]}),
         json!({"flows": [{"flow_id": "a", "tags": "x"}]}),
         json!({"flows": []}),
@@ -592,7 +592,7 @@ fn versions_are_written_where_a_form_has_a_place() {
         let request = format.write(catalog.items(), &CallNames::as_they_are()).map(|list| list.to_string());
         let said = format.has_no_place_for(catalog.items());
         let has = !["openai", "openai-responses", "anthropic", "gemini"].contains(&format.key());
-        assert_eq!(said.get("version").is_none(), has, "{format}");
+        assert_eq!(!said.contains_key("version"), has, "{format}");
         assert!(request.is_none_or(|text| text.contains("version") == (format == ToolFormat::WeaverSpec)), "{format}");
     }
 }
@@ -1573,7 +1573,7 @@ fn discriminators_lead_to_where_the_alternatives_stand() {
     });
     let mapped = json!({"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat", "tom": "Cat", "cow": "Cow", "bird": "birds.json", "odd": 1}, "x-more": 1});
     let bodies = [
-        pet(mapped.clone()),
+        pet(mapped),
         pet(json!({"propertyName": "kind", "mapping": {"Dog": "Cat"}})),
         one_of(json!({"propertyName": "kind"})),
         to("Animal"),

@@ -425,13 +425,16 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Located> {
     Ok(yaml(text, 32_000_000, 1 << 28)?.to_string())
 }
 
+/// The members of a front matter, and the text behind it.
+pub type FrontMatter<'t> = (Map<String, Value>, &'t str);
+
 /// The members of the front matter of a Markdown document (YAML between two lines `---`, the first of which begins the
 /// document), and the text behind it. `None` for a document without front matter.
 ///
 /// # Errors
 /// [`Fault`] with the line when the front matter does not end, is not YAML, is not a list of `key: value`, or is larger than
 /// any in use, also after its aliases are replaced; in a build without the feature `yaml`, for every front matter.
-pub fn front_matter(text: &str) -> Result<Option<(Map<String, Value>, &str)>, Fault> {
+pub fn front_matter(text: &str) -> Result<Option<FrontMatter<'_>>, Fault> {
     // There may be thousands of documents.
     const MOST_BYTES: usize = 1 << 16;
     const MOST_NODES: usize = 10_000;

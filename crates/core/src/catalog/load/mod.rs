@@ -24,8 +24,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(super) use self::assemble::Draft;
-pub use self::document::front_matter;
 use self::document::{Document, Entry, Form, Located};
+pub use self::document::{FrontMatter, front_matter};
 pub use self::fields::describe;
 pub(super) use self::fields::{Fields, version_text};
 pub(super) use self::mcp::{begin, begin_prompt, settle_safety, take_hints, take_version, tool};
