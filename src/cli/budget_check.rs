@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 
-use super::files::Files;
+use super::files::{Files, write};
 use super::price::{Cost, PriceArgs, told};
 use super::session::{PromptArgs, SessionSource, context_config};
-use super::{Format, Outcome, counted, note, print_json};
+use super::{Format, Outcome, counted, print_json};
 use contextweaver_context::event::Phase;
 use contextweaver_context::{BuildStats, DroppedItem};
-use contextweaver_core::files::{ReadError, Unread, read_text_file, replace_file};
+use contextweaver_core::files::{ReadError, Unread, read_text_file};
 use contextweaver_core::text::{Estimator, Price};
 
 /// Check the prompts of a session against bounds, for CI
@@ -169,8 +169,7 @@ fn record(path: &Path, mut lowest: Lowest, session: String, all: &mut [Checked])
         }
     }
     if is_written {
-        replace_file(path, format!("{}\n", serde_json::to_string_pretty(&lowest)?).as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        write(path, format!("{}\n", serde_json::to_string_pretty(&lowest)?).as_bytes())?;
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use contextweaver_core::files::replace_file_with;
+use super::note;
+use contextweaver_core::files::{replace_file, replace_file_with};
 
 /// The files of a command, each with the option that names it.
 #[derive(Default)]
@@ -76,7 +77,17 @@ pub(super) fn writable(option: &str, path: &Path) -> Result<()> {
     }
 }
 
-/// The same for files in a folder that is made with its missing parents.
+/// Writes a file, whole or not at all, and says so on standard error.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_file(path, bytes)?;
+    note(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// As [`writable`], for files in a folder that is made with its missing parents.
 ///
 /// # Errors
 /// As [`writable`].

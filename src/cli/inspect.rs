@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::files::Files;
+use super::files::{Files, write};
 use super::session::{PromptArgs, SessionSource, context_config, load};
 use super::source::CatalogSource;
-use super::{Outcome, counted, note, print_json};
+use super::{Outcome, counted, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
@@ -21,7 +21,6 @@ use contextweaver_context::store::{
 };
 use contextweaver_context::{ContextConfig, ContextPack};
 use contextweaver_core::catalog::definition_tokens;
-use contextweaver_core::files::replace_file;
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{ChoiceCard, Request, Router};
 
@@ -148,8 +147,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let routing = args.route_query.as_deref().map(|query| routing(args, query, config.estimator)).transpose()?;
     if let Some(path) = &args.html {
         let page = page(args, &session, &config)?;
-        replace_file(path, page.as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        write(path, page.as_bytes())?;
     }
     let mut phases = Vec::new();
     for &phase in Phase::ALL {

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
+use super::files::write;
 use super::source::{CatalogSource, read_config};
 use super::tools::{of_request, write_names};
 use super::{Format, Outcome, counted, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, Written, routing_decision};
-use contextweaver_core::files::replace_file;
 use contextweaver_routing::{
     Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
 };
@@ -181,8 +181,7 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
     let route = router.route(&request)?;
     if let Some(path) = &args.html {
         let page = html::route(&route, &behind(router, &request, &route)?);
-        replace_file(path, page.as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        write(path, page.as_bytes())?;
     }
     if let Some(provider) = args.schema {
         let provider = match provider {

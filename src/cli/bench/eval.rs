@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::choose::{Choices, ChooseArgs, Chosen, choices, keep, keep_at_a_signal, partial};
 use super::end_engines_at_a_signal;
-use crate::cli::files::{writable, writable_in};
+use crate::cli::files::{writable, writable_in, write};
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
 use contextweaver_api::envelope;
@@ -25,7 +25,7 @@ use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Standing, Word
 use contextweaver_bench::eval::engine::{Engine, Ranking, RouterEngine};
 use contextweaver_bench::eval::error::EvalError;
 use contextweaver_bench::eval::export;
-use contextweaver_bench::eval::files::{make_folder, replace_file};
+use contextweaver_bench::eval::files::make_folder;
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{FIRST, Measure};
@@ -387,11 +387,7 @@ fn write_files(args: &EvalArgs, collection: &Collection, first: &Measured, ran: 
     if let Some(path) = &args.html {
         files.push((path.clone(), report(args, collection, &ran.measured, &ran.absent)?.into()));
     }
-    for (path, bytes) in &files {
-        replace_file(path, bytes)?;
-        note(&format!("wrote {}", path.display()));
-    }
-    Ok(())
+    files.iter().try_for_each(|(path, bytes)| write(path, bytes))
 }
 
 /// What there is to say.

@@ -7,12 +7,11 @@ use anyhow::Result;
 
 use super::block_on;
 use super::chain::{self, Values};
-use crate::cli::files::{Files, writable};
+use crate::cli::files::{Files, writable, write};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_core::catalog::Severity;
-use contextweaver_core::files::replace_file;
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine};
 
@@ -68,8 +67,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let origins = values.as_ref().map(origins).unwrap_or_default();
     if let Some(path) = &args.html {
         let page = html::doctor(&config.display().to_string(), &found, &origins);
-        replace_file(path, page.as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        write(path, page.as_bytes())?;
     }
     match args.format {
         Format::Json => print_json(out, "mcp doctor", &found)?,
@@ -126,7 +124,7 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
             "a client sees {} tools of {} tokens (mode {}) instead of {} tools of {} tokens{saved}",
             outlook.listed_tools,
             grouped(outlook.listed_tokens),
-            outlook.mode_name(),
+            outlook.mode,
             outlook.tools,
             grouped(outlook.tokens)
         )?;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use time::OffsetDateTime;
 
-use super::super::files::{Files, writable};
+use super::super::files::{Files, writable, write};
 use super::super::price::checked;
 use super::super::source::CatalogSource;
 use super::super::{Format, Outcome, counted, note, print_json};
@@ -24,7 +24,6 @@ use super::watch::{json_line, watch, watch_gateway, written};
 use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::table::Table;
-use contextweaver_core::files::replace_file;
 use contextweaver_core::text::{Price, grouped};
 use contextweaver_gateway::{
     AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
@@ -169,8 +168,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             refuse_foreign(&path, &stats.bad)?;
             if let Some(to) = &args.html {
                 let page = html::events(&place(), &stats, price.as_ref());
-                replace_file(to, page.as_bytes())?;
-                note(&format!("wrote {}", to.display()));
+                write(to, page.as_bytes())?;
             }
             match format {
                 Format::Json => print_json(out, "mcp events", &stats)?,
@@ -376,10 +374,7 @@ fn print(out: &mut dyn Write, stats: &EventStats, price: Option<&Price>) -> Resu
     if let Some(savings) = &stats.savings {
         spared(out, savings, price)?;
     }
-    let events = stats.by_event.iter().map(|(event, tally)| {
-        let name = serde_json::to_value(event).unwrap_or_default();
-        (name.as_str().unwrap_or_default().to_owned(), tally)
-    });
+    let events = stats.by_event.iter().map(|(event, tally)| (event.to_string(), tally));
     table(out, "event", &events.collect::<Vec<_>>())?;
     table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (shown(tool), tally)).collect::<Vec<_>>())?;
     errors(out, &stats.errors)?;

@@ -85,14 +85,10 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
         "{} tools, {} resources, {} prompts; {} definitions left out",
         counts.tools, counts.resources, counts.prompts, counts.left_out
     )?;
-    let mode = serde_json::to_value(found.mode)?;
     writeln!(
         out,
         "mode {}: {} tokens for {} listed tools, where all definitions take {} (cl100k_base)",
-        mode.as_str().unwrap_or_default(),
-        found.surface_tokens,
-        found.surface_tools,
-        found.direct_tokens
+        found.mode, found.surface_tokens, found.surface_tools, found.direct_tokens
     )?;
     if found.surface_tokens > found.direct_tokens {
         writeln!(out, "{}", chain::COSTS_MORE)?;

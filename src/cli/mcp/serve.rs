@@ -380,11 +380,10 @@ fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mu
 
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
     let counts = gateway.catalog().counts();
-    let mode = serde_json::to_value(gateway.config().mode)?;
     writeln!(
         out,
         "mode {}: {}, {}, {}; {} left out",
-        mode.as_str().unwrap_or_default(),
+        gateway.config().mode,
         counted(counts.tools, "tool"),
         counted(counts.resources, "resource"),
         counted(counts.prompts, "prompt"),

@@ -16,6 +16,7 @@ use super::source::{Entry, MOST_ID, Remembered};
 use crate::clean::one_line;
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
+use crate::summary::{fence, heading};
 use contextweaver_core::catalog::front_matter;
 use contextweaver_core::files::read_kept_file;
 use contextweaver_core::text::{counted, sha256_hex};
@@ -389,16 +390,16 @@ struct Section<'t> {
 /// heading in a block of code is none.
 fn sections(body: &str) -> Vec<Section<'_>> {
     let mut sections = Vec::new();
-    let (mut headings, mut fence): (Vec<(usize, &str)>, Option<&str>) = (Vec::new(), None);
+    let (mut headings, mut fenced): (Vec<(usize, &str)>, Option<&str>) = (Vec::new(), None);
     let (mut start, mut at) = (0, 0);
     for line in body.split_inclusive('\n') {
-        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
-        match (fence, mark) {
-            (None, Some(_)) => fence = mark,
-            (Some(open), Some(mark)) if open == mark => fence = None,
+        let mark = fence(line);
+        match (fenced, mark) {
+            (None, Some(_)) => fenced = mark,
+            (Some(open), Some(mark)) if open == mark => fenced = None,
             _ => {}
         }
-        if let Some((level, title)) = heading(line).filter(|_| fence.is_none()) {
+        if let Some((level, title)) = heading(line).filter(|_| fenced.is_none()) {
             // Lines begin and end where characters do.
             sections.push(Section { headings: headings.clone(), text: body.get(start..at).unwrap_or_default() });
             headings.retain(|(above, _)| *above < level);
@@ -409,14 +410,6 @@ fn sections(body: &str) -> Vec<Section<'_>> {
     }
     sections.push(Section { headings, text: body.get(start..).unwrap_or_default() });
     sections
-}
-
-/// The level and the text of a heading.
-fn heading(line: &str) -> Option<(usize, &str)> {
-    let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let rest = line.get(level..).filter(|rest| rest.starts_with([' ', '\t']))?;
-    let title = rest.trim().trim_end_matches('#').trim_end();
-    ((1..=6).contains(&level) && !title.is_empty()).then_some((level, title))
 }
 
 /// The text without its comments, which a reader of the page does not see.

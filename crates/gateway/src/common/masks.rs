@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::settings::{ExpandError, Reference};
+use super::settings::{ExpandError, Reference, replaced};
 use contextweaver_core::files::read_text_file;
 
 /// Bytes of a file with a secret that a configuration refers to, at most.
@@ -118,6 +118,14 @@ impl<'e> Noted<'e> {
             }
         }
         Ok(value)
+    }
+
+    /// The text with its references replaced, as [`Self::get`] does it.
+    ///
+    /// # Errors
+    /// As [`Self::get`], and a reference that does not end.
+    pub(crate) fn expand(&self, text: &str) -> Result<String, ExpandError> {
+        replaced(text, &|reference| self.get(reference))
     }
 
     /// What covers everything that was read.

@@ -17,7 +17,7 @@ use super::oauth::OAuthConfig;
 use super::startup::{StartConfig, StartMode};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
-use crate::common::settings::{FieldError, duration, expand, replaced};
+use crate::common::settings::{FieldError, duration, expand};
 use crate::common::yaml;
 use crate::guard::cache::CacheConfig;
 use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
@@ -671,9 +671,8 @@ impl UpstreamEntry {
         let noted = Noted::new(environment, folder);
         // Where the gateway may start without this server, a variable that is not set costs this server alone.
         let noted = if is_needed { noted } else { noted.tolerant() };
-        let expand = |field: &str, text: &str| {
-            replaced(text, &|one| noted.get(one)).map_err(|error| FieldError::new(field, error).under(place))
-        };
+        let expand =
+            |field: &str, text: &str| noted.expand(text).map_err(|error| FieldError::new(field, error).under(place));
         let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
             let each = |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(each).collect::<Result<BTreeMap<_, _>, FieldError>>()

@@ -112,16 +112,6 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// What clients are shown, as the configuration writes it.
-    #[must_use]
-    pub fn mode_name(&self) -> &'static str {
-        match self.mode {
-            Mode::Gateway => "gateway",
-            Mode::Proxy => "proxy",
-            Mode::Passthrough => "passthrough",
-        }
-    }
-
     /// The share of the tokens of all definitions that a client is not sent, from 0 to 1; 0 where it is sent more.
     #[must_use]
     pub fn saved_share(&self) -> f64 {
@@ -871,12 +861,11 @@ mod tests {
         assert_eq!(servers, [("a", true, 2, true), ("gone", false, 0, false), ("other", true, 2, true)]);
         let outlook = found.outlook.unwrap();
         assert_eq!(found.upstreams.iter().map(|one| one.tokens).sum::<u64>(), outlook.tokens);
-        assert_eq!((outlook.tools, outlook.mode_name()), (4, "gateway"));
+        assert_eq!((outlook.tools, &*outlook.mode.to_string()), (4, "gateway"));
         let share = |tokens, listed_tokens| Outlook { tokens, listed_tokens, ..outlook.clone() }.saved_share();
         assert_eq!([share(400, 100), share(100, 400), share(0, 0)], [0.75, 0.0, 0.0]);
         for mode in [Mode::Gateway, Mode::Proxy, Mode::Passthrough] {
-            let name = Outlook { mode, ..outlook.clone() }.mode_name();
-            assert_eq!(serde_json::to_value(mode).unwrap(), name);
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.to_string());
         }
     }
 

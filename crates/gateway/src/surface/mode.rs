@@ -1,5 +1,7 @@
 //! How the gateway presents its upstreams to clients.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What clients are shown.
@@ -13,6 +15,13 @@ pub enum Mode {
     Proxy,
     /// Every tool as its server defines it; calls and results pass unchanged.
     Passthrough,
+}
+
+/// As a configuration writes it.
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
 }
 
 impl Mode {

@@ -10,6 +10,7 @@
 //! queue full is counted and dropped. Calls of a passthrough with a single upstream are not events: they are not looked
 //! into.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -74,6 +75,13 @@ pub enum EventName {
     /// The signature of a call, or of an answer to one, was missing or wrong.
     #[serde(rename = "signature.refused")]
     SignatureRefused,
+}
+
+/// As events write it.
+impl fmt::Display for EventName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
 }
 
 /// An event: one line of the file. The fields are in alphabetical order.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::common::masks::Noted;
 use crate::common::secret::Secret;
-use crate::common::settings::{FieldError, Reference, is_loopback, replaced};
+use crate::common::settings::{FieldError, Reference, is_loopback};
 
 /// As whom an upstream is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -120,7 +120,7 @@ struct ExchangeSection {
 
 /// The text of the field of that name, with its references replaced.
 fn expand(noted: &Noted<'_>, field: &str, text: &str) -> Result<String, FieldError> {
-    replaced(text, &|one| noted.get(one)).map_err(|error| FieldError::new(field, error))
+    noted.expand(text).map_err(|error| FieldError::new(field, error))
 }
 
 impl CredentialsSection {

@@ -122,7 +122,7 @@ fn client(body: &mut String, outlook: Option<&Outlook>) {
     let most = tokens.max(listed_tokens).max(1);
     let rows = [
         ("without the gateway".to_owned(), "c4", tools, tokens),
-        (format!("mode {}", outlook.mode_name()), "c0", listed_tools, listed_tokens),
+        (format!("mode {}", outlook.mode), "c0", listed_tools, listed_tokens),
     ];
     body.push_str("<ul class=\"bars\">\n");
     for (which, class, tools, tokens) in rows {

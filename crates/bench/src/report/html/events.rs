@@ -31,10 +31,7 @@ pub fn events(source: &str, stats: &EventStats, price: Option<&Price>) -> String
     called(&mut body, ("tools", "Calls by tool", "tool"), &stats.by_tool);
     errors(&mut body, &stats.errors);
     body.push_str("<h2 id=\"events\">Events</h2>\n");
-    let kinds = stats.by_event.iter().map(|(event, tally)| {
-        let name = serde_json::to_value(event).unwrap_or_default();
-        (name.as_str().unwrap_or_default().to_owned(), tally)
-    });
+    let kinds = stats.by_event.iter().map(|(event, tally)| (event.to_string(), tally));
     let kinds = tallies("event", kinds);
     body.push_str(&if kinds.is_empty() { "<p>None.</p>\n".to_owned() } else { kinds.html("Events by kind") });
     bad_lines(&mut body, &stats.bad);

@@ -52,7 +52,7 @@ struct Outline<'a> {
 }
 
 /// The level and the text of an ATX heading.
-pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
+pub(crate) fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|&byte| byte == b'#').count();
     let rest = line.get(level..)?;
     let title = rest.trim().trim_end_matches('#').trim_end();
@@ -97,7 +97,7 @@ fn opening(front: &str) -> Option<usize> {
 }
 
 /// The marker of a code fence, `` ``` `` or `~~~`.
-pub(super) fn fence(line: &str) -> Option<&str> {
+pub(crate) fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     ["```", "~~~"].into_iter().find(|fence| line.starts_with(fence))
 }
