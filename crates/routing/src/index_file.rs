@@ -23,7 +23,7 @@ use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::hex;
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 6;
+const SCHEMA: u32 = 7;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An index file cannot be used.

@@ -25,7 +25,8 @@ const WHOLE_MIXED_RUN: usize = 4;
 /// Calls `emit` with every normalised word of `text`, in order, stop words included and nothing stemmed.
 ///
 /// Words are NFKC-normalised, case-folded and stripped of Latin, Greek and Cyrillic accents. Runs of letters and
-/// digits are split at `camelCase` and `ACRONYMWord` boundaries and between letters and digits; Han, kana and
+/// digits are split at `camelCase` and `ACRONYMWord` boundaries (but not before the plural ending of `PDFs`) and between letters
+/// and digits; Han, kana and
 /// Hangul runs become overlapping bigrams. What follows an apostrophe as an English clitic (`'s`, `n't` …) is
 /// dropped.
 pub fn for_each_word(text: &str, mut emit: impl FnMut(&str)) {
@@ -83,7 +84,8 @@ fn ascii_run(run: &[u8], emit: &mut impl FnMut(&str)) {
 fn ascii_ends(run: &[u8]) -> impl Iterator<Item = usize> {
     let split_digits = run.len() > WHOLE_MIXED_RUN;
     let is_end = move |at: &usize| {
-        let next = run.get(at + 1).copied().map(Class::of_ascii);
+        let class = |at: usize| run.get(at).copied().map(Class::of_ascii);
+        let next = class(at + 1).filter(|_| !is_plural(run.get(at + 1) == Some(&b's'), class(at + 2)));
         boundary(Class::of_ascii(run[at - 1]), Class::of_ascii(run[*at]), next, split_digits)
     };
     (1..run.len()).filter(is_end).chain([run.len()])
@@ -211,6 +213,12 @@ impl Class {
     }
 }
 
+/// Whether a letter behind capitals is the plural ending of an acronym, as in `PDFs` and `listIDsOfUsers`: an `s`, and no further
+/// letter of a word.
+fn is_plural(is_s: bool, after: Option<Class>) -> bool {
+    is_s && after != Some(Class::Lower)
+}
+
 /// Whether a word ends between two neighbouring characters of a run; `next` is the one after them.
 fn boundary(before: Class, here: Class, next: Option<Class>, split_digits: bool) -> bool {
     use Class::{Digit, Ideograph, Lower, Upper};
@@ -299,7 +307,9 @@ fn cased_run(run: &[char], classes: &[Class], emit: &mut impl FnMut(&str)) {
     let split_digits = run.len() > WHOLE_MIXED_RUN;
     let mut start = 0;
     for at in 1..=run.len() {
-        if at < run.len() && !boundary(classes[at - 1], classes[at], classes.get(at + 1).copied(), split_digits) {
+        let class = |at: usize| classes.get(at).copied();
+        let next = class(at + 1).filter(|_| !is_plural(run.get(at + 1) == Some(&'s'), class(at + 2)));
+        if at < run.len() && !boundary(classes[at - 1], classes[at], next, split_digits) {
             continue;
         }
         let folded: String = run[start..at].iter().copied().default_case_fold().collect();
@@ -311,7 +321,18 @@ fn cased_run(run: &[char], classes: &[Class], emit: &mut impl FnMut(&str)) {
     }
 }
 
-/// The retrieval analyser: normalised words without stop words, English ones stemmed (Snowball, "Porter2").
+/// An acronym in the plural as people write it, without its ending: `pdf` of `pdfs`, `cve` of `cves`. Porter2 takes an ending
+/// off only where a vowel is left before the last letter. Of three letters nothing tells `vms` from `dns`.
+fn acronym(word: &str) -> Option<&str> {
+    let singular = word.strip_suffix('s').filter(|rest| rest.len() > 2 && !rest.ends_with('s'))?;
+    let is_vowel = |byte: u8| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
+    let has_vowel = singular.strip_suffix('e').unwrap_or(singular).bytes().any(is_vowel);
+    // Not the plural of its plain form, but another protocol.
+    (!has_vowel && word != "https").then_some(singular)
+}
+
+/// The retrieval analyser: normalised words without stop words, English ones stemmed (Snowball, "Porter2"; plural acronyms that
+/// it leaves lose their ending).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Analyzer(());
 
@@ -332,7 +353,7 @@ impl Analyzer {
     #[must_use]
     pub fn stem<'w>(&self, word: &'w str) -> Cow<'w, str> {
         if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            stem(word)
+            acronym(word).map_or_else(|| stem(word), Cow::Borrowed)
         } else {
             Cow::Borrowed(word)
         }
@@ -357,10 +378,10 @@ mod tests {
             ("Publish a post on LinkedIn.", "linkedin"),
             ("listS3Buckets", "lists3 s3"),
             ("assignIPv6Address", "ipv6 pv6"),
-            ("exportPDFs", "exportpd exportpdfs pdfs"),
+            ("exportPDFs", "exportpdfs"),
             ("runMySQLQuery", "runmy runmysql mysql mysqlquery sqlquery"),
             ("s3 k8s snake_case lower 2026-11-01 1234567", ""),
-            ("PDFs of IPv6 and S3", "pdfs ipv6"),
+            ("PDFs of IPv6 and S3", "ipv6"),
             ("GetIt", "getit"),
             ("IsADog", ""),
             ("ÜberLinkedInÜ LinkedInÜber", ""),
@@ -379,6 +400,8 @@ mod tests {
         let table = [
             ("camelCase", "getUserById", "get user by id"),
             ("acronym", "parseHTTPResponse", "parse http response"),
+            ("acronyms in the plural", "PDFs listIDsOfUsers URLs2", "pdfs list ids of users urls 2"),
+            ("not in the plural", "getAStep HTTPServer ISSue OSs", "get a step http server is sue oss"),
             ("snake, kebab, dotted", "slack_send-message.now", "slack send message now"),
             ("digits", "page2 sha256sum", "page 2 sha 256 sum"),
             ("short mixed runs stay whole", "S3 k8s p95 ec2", "s3 k8s p95 ec2"),
@@ -409,6 +432,8 @@ mod tests {
     fn terms_are_stemmed_without_stop_words() {
         let analyzer = Analyzer::default();
         assert_eq!(analyzer.terms("Please list all the repositories of my teams"), ["list", "repositori", "team"]);
+        let acronyms = analyzer.terms("PDFs pdfs pdf CVEs cve APIs api URLs url IDs id DNS css HTTPS xss");
+        assert_eq!(acronyms.join(" "), "pdf pdf pdf cve cve api api url url id id dns css https xss");
         assert_eq!(analyzer.terms("über Straßen"), ["uber", "strassen"].map(|w| analyzer.stem(w).into_owned()));
     }
 
