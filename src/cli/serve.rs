@@ -47,7 +47,8 @@ pub(super) struct Args {
     /// Lift the tools of the catalog that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", requires = "catalog")]
     feedback: Option<PathBuf>,
-    /// Memory that requests may search: memory file, session, facts, SQLite store, or address of a Mem0
+    /// Memory that requests may search: memory file, session, facts, Markdown
+    /// document or folder of them, cards (JSON), SQLite store, or address of a Mem0
     #[arg(long, value_name = "SOURCE")]
     memory: Option<String>,
     /// Maximum bytes of a request

@@ -87,7 +87,8 @@ pub(super) struct PromptArgs {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Memory to search for what the query asks: memory file, session, facts, SQLite store, or address of a Mem0
+    /// Memory to search for what the query asks: memory file, session, facts, Markdown
+    /// document or folder of them, cards (JSON), SQLite store, or address of a Mem0
     #[arg(long, value_name = "SOURCE")]
     pub(super) memory: Option<String>,
     /// Maximum tokens to take from the memory

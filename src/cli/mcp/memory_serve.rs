@@ -30,7 +30,8 @@ pub(in crate::cli) struct Args {
     /// The SQLite store to search and change; created if it does not exist
     #[arg(long, value_name = "FILE", required_unless_present = "source")]
     store: Option<PathBuf>,
-    /// A memory to search but not change: memory file, session, facts, episodes or SQLite store; may be repeated
+    /// A memory to search but not change: memory file, session, facts, episodes, Markdown document or folder of them,
+    /// cards (JSON), or SQLite store; may be repeated
     #[arg(long, value_name = "FILE")]
     source: Vec<PathBuf>,
     /// Maximum tokens in the answer to a search

@@ -38,6 +38,7 @@ use crate::{
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
+use contextweaver_context::memory::{LocalMemories, MemorySource, RecallBounds, recall};
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts, Session};
 use contextweaver_context::view::{Bounds, Cursor as ViewCursor, view};
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
@@ -89,7 +90,7 @@ const CLIENT_YAML: &str =
     "# mine\nmcpServers:\n  a:\n    command: npx\n    args: [-y, x]\n  b: {url: 'https://b.example/mcp'}\nother: 1\n";
 
 /// Catalogs in the forms that JSON has.
-const CATALOGS: [(ToolFormat, &str); 20] = [
+const CATALOGS: [(ToolFormat, &str); 23] = [
     (ToolFormat::Mcp, r#"[{"name":"a","description":"b","inputSchema":{"type":"object"}}]"#),
     (ToolFormat::Mcp, r#"{"tools":[{"name":"a"}],"server":"x"}"#),
     (ToolFormat::Mcp, CATALOG),
@@ -176,6 +177,22 @@ const CATALOGS: [(ToolFormat, &str); 20] = [
         ToolFormat::WeaverSpec,
         r#"[{"id":"org.app.find","name":"Find","version":"1.0.0","input_schema_ref":"https://x.example/s"}]"#,
     ),
+    (
+        ToolFormat::ChainWeaver,
+        r#"{"type":"DAGFlow","name":"close","version":"1.2.0","description":"Closes it","format_version":"1","safety":
+        {"side_effects":"read"},"steps":[{"step_id":"a","tool_name":"fetch","input_mapping":{"url":"url"}},{"step_id":"b",
+        "tool_name":"parse","depends_on":["a"],"input_mapping":{"text":"body","level":"level"},"output_mapping":{"x":"y"}}]}"#,
+    ),
+    (
+        ToolFormat::ChainWeaver,
+        r#"{"flows":[{"id":"sum","name":"Sum up","description":"Reads it","version":"2.0","input_schema":{"type":"object"},
+        "tags":["read-only"]},{"id":"remind","name":"remind","inputs":{},"outputs":null}]}"#,
+    ),
+    (
+        ToolFormat::ChainWeaver,
+        r#"[{"flow_id":"org.close","name":null,"version":null,"description":"Closes it","tool_dependencies":["ledger.close"],
+        "side_effects":["data_write"]}]"#,
+    ),
 ];
 
 /// Catalogs in the forms that JSON does not have.
@@ -211,6 +228,25 @@ const RESULTS: [&str; 6] = [
 ];
 
 const SESSION: &str = r#"{"format": "contextweaver session", "schema": 1, "source": "x", "events": [{"id": "a", "kind": "user_turn", "text": "hello"}, {"id": "b", "parent_id": "a", "kind": "agent_msg", "text": "there"}], "artifacts": [], "contents": [], "facts": [{"key": "k", "value": "v"}], "episodes": []}"#;
+
+/// Knowledge in documents: of a repository, of an OKF bundle, a lesson.
+const DOCUMENTS: [&str; 3] = [
+    "# The pool\n\nIt has a thing.\n\n## Limits\n\n```sh\n# no heading\n```\n\nAt most 20.\n\nOther\n-----\n\nThe price is 3.\n",
+    "---\ntype: Table\ntitle: Orders\ndescription: What was bought\ntags: [price, &a thing, *a]\nid: orders\nokf_version: 0.2\n\
+     stale_after: 2027-01-01\n---\n\nOne row for each thing.\n",
+    "---\nstatus: accepted\nkey: pool\nsensitivity: internal\nscope: {tool: db}\napplicable_to: [price]\nexpires_at: 2027-01-01T00:00:00Z\n\
+     ---\n# The price of a thing\n\nAsk first.\n",
+];
+
+/// Memories as JSON: a memory file, facts, and cards of each kind.
+const MEMORIES: [&str; 6] = [
+    r#"{"format":"contextweaver memory","schema":1,"facts":[{"key":"price","value":"3","evidence":[]}],"episodes":[]}"#,
+    r#"[{"key":"price","value":"3 for a thing"}]"#,
+    r#"{"lesson_id":"l1","title":"The price","body":"Of a thing","tags":["price"],"status":"accepted","expires_at":"2027-01-01"}"#,
+    r#"[{"skill_id":"s1","name":"Prices","description":"Of a thing","steps":["ask","say"],"preconditions":["a list"]}]"#,
+    r#"{"skills":[{"digest":"x","skill":{"id":"s2","title":"Prices","instructions":["ask for the thing"],"anti_patterns":["guess"]}}]}"#,
+    "{\"memory_id\":\"m1\",\"content\":\"The price of a thing\",\"memory_type\":\"fact\",\"sensitivity\":\"public\"}\n{\"id\":\"m2\",\"proposed_lesson\":\"Ask\"}\n",
+];
 
 const RECORDING: &str = "{\"seq\":1,\"direction\":\"client\",\"at_ms\":0,\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{}}}\n{\"seq\":2,\"direction\":\"server\",\"at_ms\":3,\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}}\n";
 
@@ -550,6 +586,19 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             assert!(pack.is_ok_and(|pack| pack.stats.prompt_tokens <= budget), "a prompt is within its budget");
         }
     };
+    let folder = TempDir::new().unwrap();
+    let memories = move |input: &[u8]| {
+        for name in ["memory.md", "memory.json"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, input).unwrap();
+            let Ok(memories) = LocalMemories::load(&path) else { continue };
+            let (bounds, config) = (RecallBounds::default(), ContextConfig::default());
+            let recalled = recall(&memories, (Phase::Answer, "the price of a thing"), bounds, &config).unwrap();
+            let tokens = recalled.facts.iter().map(|fact| Estimator::default().count(&fact.value)).sum::<usize>();
+            assert!(tokens <= bounds.tokens, "memories are within their tokens");
+        }
+    };
+    let documents: Vec<&str> = DOCUMENTS.iter().chain(&MEMORIES).copied().collect();
     let result = |input: &[u8]| {
         let artifacts = MemoryArtifacts::default();
         let item = ContextItem::new("r", ItemKind::ToolResult, text(input));
@@ -652,6 +701,7 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         Target::new("metadata of an issuer", &metadata, issuer),
         Target::new("answer of a token endpoint", &token_answers, token_answer),
         Target::new("transcript", &talks, talk),
+        Target::new("memories", &documents, memories),
         Target::new("result", &results, result),
         Target::new("events", &[EVENTS], |input| {
             drop(EventStats::read(input, &Window::all()));
@@ -675,5 +725,18 @@ fn the_catalogs_have_the_forms_that_they_stand_for() {
         std::fs::write(&path, written).unwrap();
         let loaded = load_catalog(&[path], LoadOptions::default()).unwrap();
         assert!(loaded.sources.iter().any(|source| source.format == format), "{format}: {:?}", loaded.sources);
+    }
+}
+
+#[test]
+fn the_memories_are_read() {
+    let folder = TempDir::new().unwrap();
+    for (name, written) in
+        DOCUMENTS.map(|one| ("memory.md", one)).into_iter().chain(MEMORIES.map(|one| ("memory.json", one)))
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, written).unwrap();
+        let recalled = LocalMemories::load(&path).unwrap().search("price of a thing", RecallBounds::default()).unwrap();
+        assert!(!recalled.is_empty(), "{written}");
     }
 }
