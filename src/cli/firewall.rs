@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Format, Outcome, counted, note, print_json};
+use super::{Format, Outcome, at_least_one, counted, note, print_json};
 use contextweaver_context::adapters::{Recognised, recognise_output};
 use contextweaver_context::event::{ContextItem, ItemKind, ToolOutput};
 use contextweaver_context::store::MemoryArtifacts;
@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// The result; `-` is standard input
     file: PathBuf,
     /// Maximum tokens to show for a large result [default: 300]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     tokens: Option<NonZeroUsize>,
     /// How tokens are counted: cl100k_base, o200k_base or chars/4
     #[arg(long, default_value_t, value_name = "NAME")]

@@ -34,7 +34,7 @@ pub(super) struct Args {
     #[arg(long = "for", value_enum, value_name = "READER", default_value_t)]
     reader: Reader,
     /// What the next agent is about to do, or what the advisor is asked [default: what the user asked for first and last]
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     query: String,
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -251,6 +252,11 @@ pub(crate) fn report(error: &anyhow::Error, arguments: impl IntoIterator<Item = 
 /// An error and its causes on one line each.
 fn chain(error: &anyhow::Error) -> String {
     causes(error.as_ref()).join("\n  caused by: ")
+}
+
+/// Reads a number of things that cannot be none.
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "give a whole number, at least 1".to_owned())
 }
 
 /// Writes what a command found as indented JSON, in the one form of all commands: an object that begins with

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use super::files::write;
 use super::source::{CatalogSource, read_config};
 use super::tools::{of_request, write_names};
-use super::{Format, Outcome, counted, note, print_document, print_json};
+use super::{Format, Outcome, at_least_one, counted, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, Written, routing_decision};
@@ -35,9 +35,9 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,
-    /// What you want done, in your own words
+    /// What you want done, in your own words; several words need no quotes
     #[arg(required_unless_present_any = ["path", "query_option"], conflicts_with = "path")]
-    query: Option<String>,
+    query: Vec<String>,
     /// The same as the argument, for scripts
     #[arg(long = "query", id = "query_option", value_name = "QUERY", conflicts_with_all = ["path", "query"])]
     query_option: Option<String>,
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Number of tools to return [default: the configuration's]
-    #[arg(short = 'k', long, value_name = "N", conflicts_with = "path")]
+    #[arg(short = 'k', long, value_name = "N", value_parser = at_least_one, conflicts_with = "path")]
     top_k: Option<NonZeroUsize>,
     /// Show what each score is made of
     #[arg(long, conflicts_with = "path")]
@@ -95,7 +95,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ID", conflicts_with = "path")]
     pin: Vec<String>,
     /// At most this many tools of one namespace
-    #[arg(long, value_name = "N", conflicts_with = "path")]
+    #[arg(long, value_name = "N", value_parser = at_least_one, conflicts_with = "path")]
     quota: Option<NonZeroUsize>,
     /// This tool id was already called; may be repeated
     #[arg(long, value_name = "ID", conflicts_with = "path")]
@@ -132,10 +132,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = args.source.files().read("--index", &args.index).read("--config", &args.config);
     files.read("--feedback", &args.feedback).written("--names", &args.names).written("--html", &args.html).check()?;
     let router = router(args)?;
-    let outcome = match (&args.path, args.query.as_ref().or(args.query_option.as_ref())) {
+    let outcome = match (&args.path, &args.query_option) {
         (Some(path), _) => browse(args, &router, path, out),
         (None, Some(query)) => rank(args, &router, query, out),
-        (None, None) => bail!("give a query, or --path to browse"),
+        (None, None) => rank(args, &router, &args.query.join(" "), out),
     };
     // The process ends here: taking catalog and index apart piece by piece would cost more than the query did.
     std::mem::forget(router);

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::http::{HttpArgs, Signal, Told, listen_help, signals};
 use super::mcp::block_on_runtime;
@@ -14,7 +15,11 @@ use super::source::{CatalogSource, read_config};
 use super::terminal::line;
 use super::{Outcome, feedback, models, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
-use contextweaver_gateway::{Answer, Api, ApiControl, ApiServer, CallersConfig, HttpConfig, OtlpConfig, ProxyRule};
+use contextweaver_context::hooks::Exchange;
+use contextweaver_context::memory::{MemorySource, RecallBounds, Remembered, SourceError};
+use contextweaver_gateway::{
+    Answer, Api, ApiControl, ApiServer, CallersConfig, HttpConfig, OtlpConfig, ProxyRule, while_waiting,
+};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Router, RoutingConfig};
 
@@ -76,6 +81,29 @@ pub(super) struct Args {
 /// The engines behind the transport of the gateway.
 struct Interface(Engines);
 
+/// What is asked while the place of the work is lent to others: the answer needs no processor.
+struct Lent<T>(T);
+
+impl Exchange for Lent<Arc<dyn Exchange>> {
+    fn ask(&self, line: &str) -> Result<String, String> {
+        while_waiting(|| self.0.ask(line))
+    }
+}
+
+impl MemorySource for Lent<Box<dyn MemorySource>> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        while_waiting(|| self.0.search(query, bounds))
+    }
+
+    fn notes(&self) -> &[String] {
+        self.0.notes()
+    }
+}
+
 /// The address where nothing else is said: not the gateway's, so that both may run.
 fn listen() -> SocketAddr {
     let mut address = HttpConfig::default().listen;
@@ -117,10 +145,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let default = if args.catalog.is_empty() { None } else { Some(router(args, routing.clone())?) };
     let mut engines = Engines::new(default, routing, context.clone());
     if let Some(memory) = &args.memory {
-        engines = engines.with_memory(Arc::from(outside::memory(memory)?));
+        engines = engines.with_memory(Arc::new(Lent(outside::memory(memory)?)));
     }
     if let Some(hooks) = outside::hooks(&context)? {
-        engines = engines.with_hooks(hooks);
+        engines = engines.with_hooks(hooks.through(|exchange| Arc::new(Lent(exchange))));
     }
     if args.model {
         engines = engines.with_encoder(place::encoder()?);
@@ -152,6 +180,8 @@ fn http(args: &Args) -> Result<HttpConfig> {
     if http.body_limit == 0 {
         bail!("--body-limit must be more than 0");
     }
+    // One caller has half of them.
+    http.max_bytes_in_flight = http.max_bytes_in_flight.max(http.body_limit.saturating_mul(2));
     if let Some(path) = &args.callers {
         let callers = CallersConfig::load(path).context("--callers")?;
         callers.admit(&mut http).with_context(|| format!("--callers: {}", path.display()))?;
@@ -174,11 +204,16 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, control
     }
 }
 
+/// How long a file of callers may take to be read again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Reads the callers again and puts them in force, all or none.
 async fn reload(args: &Args, control: &ApiControl) -> Result<()> {
-    // A file may be slow, or a pipe that nobody writes into.
+    // A file may be slow, or a pipe that nobody writes into: the next signal is heeded all the same.
     let args = args.clone();
-    let config = tokio::task::spawn_blocking(move || http(&args)).await??;
+    let reading = tokio::task::spawn_blocking(move || http(&args));
+    let config = tokio::time::timeout(PATIENCE, reading).await;
+    let config = config.map_err(|_| anyhow!("--callers: not read within {} s", PATIENCE.as_secs()))???;
     Ok(control.put(config)?)
 }
 

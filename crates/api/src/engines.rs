@@ -1,6 +1,7 @@
 //! What requests are answered with: the catalog that was given at the start, and the index of the catalogs that came last.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::Hooks;
@@ -21,6 +22,9 @@ const KEPT: usize = 4;
 /// Tools of a catalog of a request that the encoder ranks, at most: it takes milliseconds for each.
 const MOST_ENCODED: usize = 1_000;
 
+/// How long one request waits for hooks altogether. Nobody waits for an answer any more then.
+const HOOKS_PATIENCE: Duration = Duration::from_secs(30);
+
 /// The engines. Shared by all requests; immutable but for the index of catalogs that came with requests.
 pub struct Engines {
     default: Option<Arc<Router>>,
@@ -28,7 +32,7 @@ pub struct Engines {
     pub(crate) context: ContextConfig,
     encoder: Option<Arc<dyn Encoder>>,
     pub(crate) memory: Option<Arc<dyn MemorySource>>,
-    pub(crate) hooks: Hooks,
+    hooks: Hooks,
     /// By the digest of their text, the one that was used last at the end.
     kept: Mutex<Vec<(String, Arc<Router>)>>,
 }
@@ -72,6 +76,11 @@ impl Engines {
     /// [`Problem`], which says whose fault it is.
     pub fn answer(&self, operation: &Operation, body: &[u8]) -> Result<Value, Problem> {
         (operation.answer)(self, body)
+    }
+
+    /// The hooks for one request.
+    pub(crate) fn hooks(&self) -> Hooks {
+        self.hooks.for_request(HOOKS_PATIENCE)
     }
 
     /// The router of the catalog that a request brought, or the one of the start.

@@ -15,7 +15,8 @@
 //!
 //! Time and size of each answer are bounded. Where a hook fails (no answer in time, an end, something else than such an
 //! object, a summary over its cap), ours does the work, and the record of the prompt says so. A hook that failed several times
-//! in a row is not asked again, so that it costs a bounded time altogether.
+//! in a row is not asked again, so that it costs a bounded time altogether. Where one process serves many, each request counts
+//! by itself ([`Hooks::for_request`]): nobody's texts switch off the redactor of others.
 //!
 //! The token counter is asked about finished prompts. One that is over its budget by that count is compiled again for a
 //! smaller one until it is not, so the budget is a promise under both counts.
@@ -24,8 +25,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -71,9 +73,10 @@ pub struct HookError {
 }
 
 struct Hook {
-    exchange: Box<dyn Exchange>,
+    exchange: Arc<dyn Exchange>,
     max_bytes: usize,
-    failures: Mutex<usize>,
+    /// In a row.
+    failures: AtomicUsize,
 }
 
 /// The hooks of a conversation. Threads share them by reference.
@@ -83,6 +86,8 @@ pub struct Hooks {
     token_counter: Option<Hook>,
     redactor: Option<Hook>,
     notes: Mutex<BTreeMap<String, usize>>,
+    /// How long they may be waited for altogether, and until when that is.
+    patience: Option<(Duration, Instant)>,
 }
 
 impl std::fmt::Debug for Hooks {
@@ -118,13 +123,42 @@ impl Hooks {
     /// say. Questions of more than `max_bytes` bytes are not asked; who answers bounds the time and the size of an answer.
     #[must_use]
     pub fn with(mut self, kind: HookKind, exchange: Box<dyn Exchange>, max_bytes: usize) -> Self {
-        let opened = Some(Hook { exchange, max_bytes, failures: Mutex::default() });
+        let opened = Some(Hook { exchange: exchange.into(), max_bytes, failures: AtomicUsize::default() });
         match kind {
             HookKind::Summarizer => self.summarizer = opened,
             HookKind::TokenCounter => self.token_counter = opened,
             HookKind::Redactor => self.redactor = opened,
         }
         self
+    }
+
+    /// The same with another way to each of them.
+    #[must_use]
+    pub fn through(mut self, way: impl Fn(Arc<dyn Exchange>) -> Arc<dyn Exchange>) -> Self {
+        for hook in [&mut self.summarizer, &mut self.token_counter, &mut self.redactor].into_iter().flatten() {
+            hook.exchange = way(Arc::clone(&hook.exchange));
+        }
+        self
+    }
+
+    /// The same hooks for one request among many: with failures and notes of its own, and no question is asked any more when
+    /// `patience` is over.
+    #[must_use]
+    pub fn for_request(&self, patience: Duration) -> Self {
+        let same = |hook: &Option<Hook>| {
+            hook.as_ref().map(|hook| Hook {
+                exchange: Arc::clone(&hook.exchange),
+                max_bytes: hook.max_bytes,
+                failures: AtomicUsize::default(),
+            })
+        };
+        Self {
+            summarizer: same(&self.summarizer),
+            token_counter: same(&self.token_counter),
+            redactor: same(&self.redactor),
+            notes: Mutex::default(),
+            patience: Some((patience, Instant::now() + patience)),
+        }
     }
 
     /// What failed since this was last asked, and how often: for the record of a prompt.
@@ -147,9 +181,15 @@ impl Hooks {
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Option<T> {
         let hook = hook?;
-        let mut failures = hook.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if *failures >= MOST_FAILURES {
+        if hook.failures.load(Ordering::Relaxed) >= MOST_FAILURES {
             self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; the built-in was used"));
+            return None;
+        }
+        if let Some((patience, until)) = self.patience
+            && Instant::now() >= until
+        {
+            let seconds = patience.as_secs_f64();
+            self.note(format!("hook {name}: not asked after {seconds} s of one request; the built-in was used"));
             return None;
         }
         let answer = || {
@@ -164,11 +204,11 @@ impl Hooks {
         };
         match answer() {
             Ok(answer) => {
-                *failures = 0;
+                hook.failures.store(0, Ordering::Relaxed);
                 Some(answer)
             }
             Err((reason, counts)) => {
-                *failures += usize::from(counts);
+                hook.failures.fetch_add(usize::from(counts), Ordering::Relaxed);
                 self.note(format!("hook {name}: {reason}; the built-in was used"));
                 None
             }
@@ -284,7 +324,36 @@ struct Process {
 struct Running {
     child: Child,
     questions: Sender<Vec<u8>>,
-    answers: Receiver<Result<Line, String>>,
+    answers: Receiver<Result<Line, Failed>>,
+}
+
+/// Why a question to a program has no answer.
+enum Failed {
+    /// The program has ended before it began to answer.
+    Ended,
+    /// Something else, in words.
+    Other(String),
+}
+
+impl From<String> for Failed {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(reason: &str) -> Self {
+        Self::Other(reason.to_owned())
+    }
+}
+
+impl From<Failed> for String {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Ended => "the program has ended".to_owned(),
+            Failed::Other(reason) => reason,
+        }
+    }
 }
 
 /// A line that a program wrote.
@@ -356,13 +425,13 @@ impl Running {
                 let mut line = Vec::new();
                 let read = output.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line);
                 let answer = match read {
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(Failed::Other(error.to_string())),
                     Ok(_) if line.last() == Some(&b'\n') => {
                         Ok(Line { text: line, has_more: !output.buffer().is_empty() })
                     }
-                    Ok(0) => Err("the program has ended".to_owned()),
-                    Ok(_) if line.len() > most => Err(format!("the answer has more than {most} bytes")),
-                    Ok(_) => Err("the program ended in the middle of its answer".to_owned()),
+                    Ok(0) => Err(Failed::Ended),
+                    Ok(_) if line.len() > most => Err(format!("the answer has more than {most} bytes").into()),
+                    Ok(_) => Err("the program ended in the middle of its answer".into()),
                 };
                 let ends = answer.is_err();
                 if given.send(answer).is_err() || ends {
@@ -374,16 +443,20 @@ impl Running {
     }
 
     /// The line that answers `question`, within `patience`. Lines with the id of another question are passed over.
-    fn answer(&self, question: &str, patience: Duration) -> Result<String, String> {
+    fn answer(&self, question: &str, patience: Duration) -> Result<String, Failed> {
         let (id, question) = identified(question);
         let mut passed = 0;
         let mut pass_over = || {
             passed += 1;
-            if passed > MOST_STRAYED { Err(STRAYED.to_owned()) } else { Ok(()) }
+            if passed > MOST_STRAYED { Err(STRAYED) } else { Ok(()) }
         };
         // What came before the question does not answer it.
-        while let Ok(Ok(line)) = self.answers.try_recv() {
-            line.id().ok_or(UNASKED)?;
+        loop {
+            match self.answers.try_recv() {
+                Ok(line) => line?.id().ok_or(UNASKED)?,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(Failed::Ended),
+            };
             pass_over()?;
         }
         let _ = self.questions.send(question.into_bytes());
@@ -391,15 +464,15 @@ impl Running {
         loop {
             let line = self.answers.recv_timeout(patience.saturating_sub(asked.elapsed())).map_err(
                 |error| match error {
-                    RecvTimeoutError::Timeout => format!("no answer within {} ms", patience.as_millis()),
-                    RecvTimeoutError::Disconnected => "the program has ended".to_owned(),
+                    RecvTimeoutError::Timeout => Failed::Other(format!("no answer within {} ms", patience.as_millis())),
+                    RecvTimeoutError::Disconnected => Failed::Ended,
                 },
             )??;
             match line.id() {
                 Some(theirs) if theirs != id => pass_over()?,
-                None if line.has_more => return Err(UNASKED.to_owned()),
+                None if line.has_more => return Err(UNASKED.into()),
                 Some(_) | None => {
-                    return String::from_utf8(line.text).map_err(|_| "the answer is not UTF-8".to_owned());
+                    return String::from_utf8(line.text).map_err(|_| "the answer is not UTF-8".into());
                 }
             }
         }
@@ -415,13 +488,22 @@ const STRAYED: &str = "too many lines that answer other questions; write one lin
 impl Exchange for Process {
     fn ask(&self, line: &str) -> Result<String, String> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = match running.take() {
-            Some(one) => one,
-            None => Running::start(&self.config)?,
-        };
+        let patience = Duration::from_millis(self.config.timeout_ms);
         // Where anything fails the program is ended, so that no late answer is taken for that of the next question, and
         // no line too many either.
-        let answer = one.answer(line, Duration::from_millis(self.config.timeout_ms))?;
+        if let Some(one) = running.take() {
+            match one.answer(line, patience) {
+                Ok(answer) => {
+                    *running = Some(one);
+                    return Ok(answer);
+                }
+                // It ended after an earlier answer: a new one knows nothing of that, and is asked.
+                Err(Failed::Ended) => {}
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+        let one = Running::start(&self.config)?;
+        let answer = one.answer(line, patience)?;
         *running = Some(one);
         Ok(answer)
     }
@@ -540,6 +622,36 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_ends_after_its_answer_is_started_for_the_next_question() {
+        let hook = script(r#"read -r line; echo '{"text": "once"}'"#).unwrap();
+        let process = Process { config: hook, running: Mutex::default() };
+        for pause in [0, 0, 50, 0] {
+            std::thread::sleep(Duration::from_millis(pause));
+            assert_eq!(process.ask("{}").unwrap().trim(), r#"{"text": "once"}"#);
+        }
+    }
+
+    #[test]
+    fn what_fails_for_one_request_fails_for_no_other() {
+        let redactor = script(
+            r#"while read -r line; do case "$line" in *BAD*) echo '{}';; *) echo '{"text": "masked"}';; esac; done"#,
+        );
+        let config = HooksConfig { redactor, ..HooksConfig::default() };
+        let hooks = Hooks::open(&config, &|_| Err("nothing here reaches an address".to_owned())).unwrap();
+        let [one, other] = [Duration::from_secs(60); 2].map(|patience| hooks.for_request(patience));
+        for _ in 0..=MOST_FAILURES {
+            assert_eq!(Redactor::redact(&one, "BAD"), "BAD");
+        }
+        assert_eq!(Redactor::redact(&one, "fine"), "fine");
+        assert_eq!(Redactor::redact(&other, "fine"), "masked");
+        assert_eq!(other.notes(), [""; 0]);
+        assert_eq!(one.notes().len(), 2);
+        let over = hooks.for_request(Duration::ZERO);
+        assert_eq!(Redactor::redact(&over, "fine"), "fine");
+        assert_eq!(over.notes(), ["hook redactor: not asked after 0 s of one request; the built-in was used"]);
+    }
+
+    #[test]
     fn a_line_too_many_never_becomes_the_answer_of_another_question() {
         let asked = |hook: &str| {
             let process = Process { config: script(hook).unwrap(), running: Mutex::default() };
@@ -605,7 +717,7 @@ mod tests {
     fn what_a_hook_starts_ends_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("alive");
-        let script = script(&format!("(while true; do date +%N > {}; sleep 0.02; done); echo", file.display()));
+        let script = script(&format!("(while true; do date +%N >> {}; sleep 0.02; done); echo", file.display()));
         let process = Process { config: script.unwrap(), running: Mutex::default() };
         assert_eq!(process.ask("1"), Err("no answer within 400 ms".to_owned()));
         let read = || std::fs::read(&file).unwrap_or_default();

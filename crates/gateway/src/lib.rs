@@ -44,6 +44,7 @@ pub use common::masks::Masks;
 pub use common::sanitize;
 pub use common::secret::Secret;
 pub use common::settings::FieldError;
+pub use common::work::while_waiting;
 pub use common::yaml::YamlError;
 pub use config::caller::CallerBounds;
 pub use config::caller_file::CallersConfig;

@@ -5,14 +5,13 @@ use std::num::NonZeroUsize;
 use contextweaver_context::adapters::recognise_output;
 use contextweaver_context::event::{ContextItem, ItemKind};
 use contextweaver_context::store::MemoryArtifacts;
-use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
 use contextweaver_core::text::Estimator;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{document, present, read, text_of, whole};
+use super::{Remarked, document, present, read, text_of, whole};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -50,9 +49,10 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let output = recognise_output(text_of(&request.result)?.into_bytes(), "result").output;
     let artifacts = MemoryArtifacts::default();
     let tokenizer = request.tokenizer.unwrap_or(engines.context.estimator);
-    let firewall = Firewall::new(&config, tokenizer, &StructureSummarizer, &artifacts);
+    let hooks = engines.hooks();
+    let firewall = Firewall::new(&config, tokenizer, &hooks, &artifacts).redacted_by(hooks.redactor());
     let call = ContextItem::new("file", ItemKind::ToolCall, request.tool);
     let taken = firewall.ingest(&call, &output, &mut Seen::default());
-    let (_, envelope) = taken.map_err(|error| Problem::of_member("result", &error))?;
-    document("firewall", &envelope)
+    let (_, answer) = taken.map_err(|error| Problem::of_member("result", &error))?;
+    document("firewall", &Remarked { answer, remarks: hooks.notes() })
 }

@@ -1,6 +1,7 @@
 //! `/v1/compile`: the prompt that a conversation gives for a phase, within a budget.
 
 use contextweaver_context::event::{Handle, Phase};
+use contextweaver_context::hooks::Hooks;
 use contextweaver_context::memory::{RecallBounds, recall};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
 use contextweaver_context::{BuildStats, Firewall, Memory, Request as Wanted, compile, ingest_with};
@@ -46,17 +47,19 @@ struct Compiled {
 /// The conversation of a request as a session, with the format and what is odd about it.
 pub(super) fn session(
     engines: &Engines,
+    hooks: &Hooks,
     conversation: &RawValue,
 ) -> Result<(Session, &'static str, Vec<String>), Problem> {
     let bytes = text_of(conversation)?.into_bytes();
-    let taken = ingest_with(Some(&engines.hooks), bytes, "session", "a request", &engines.context);
+    let taken = ingest_with(Some(hooks), bytes, "session", "a request", &engines.context);
     let taken = taken.map_err(|error| Problem::of_member("conversation", &error))?;
     Ok((taken.session, taken.format.key(), taken.remarks))
 }
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
-    let (session, format, remarks) = session(engines, &request.conversation)?;
+    let hooks = engines.hooks();
+    let (session, format, remarks) = session(engines, &hooks, &request.conversation)?;
     let failed = |error: &dyn std::error::Error| Problem::internal(error);
     let mut memory = Memory {
         facts: session.facts.all().map_err(|error| failed(&error))?,
@@ -81,13 +84,13 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
             Err(error) => notes.push(error.to_string()),
         }
     }
-    let firewall = Firewall::new(&config.firewall, config.estimator, &engines.hooks, &session.artifacts);
+    let firewall = Firewall::new(&config.firewall, config.estimator, &hooks, &session.artifacts);
     let compiled = |budget| {
         let wanted = Wanted { budget: Some(budget), ..Wanted::new(request.phase, &request.query) };
         compile(&session.transcript, &memory, &firewall, &wanted, config)
     };
     let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
-    let pack = engines.hooks.within(budget, compiled, |pack| pack);
+    let pack = hooks.within(budget, compiled, |pack| pack);
     let mut pack = pack.map_err(|error| Problem::unprocessable(&error))?;
     pack.stats.notes.extend(notes);
     let artifacts = session.artifacts.list().map_err(|error| failed(&error))?;

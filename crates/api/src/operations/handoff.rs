@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{compile, document, read, whole};
+use super::{Remarked, compile, document, read, whole};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -28,7 +28,7 @@ struct Request {
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
-    let (session, ..) = compile::session(engines, &request.conversation)?;
+    let (session, _, remarks) = compile::session(engines, &engines.hooks(), &request.conversation)?;
     let failed = |error: &dyn std::error::Error| Problem::internal(error);
     let memory = Memory {
         facts: session.facts.all().map_err(|error| failed(&error))?,
@@ -36,5 +36,6 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     };
     let budget = request.budget.unwrap_or(BUDGET);
     let wanted = HandoffRequest { query: &request.query, budget, audience: request.audience };
-    document("handoff", &hand_off(&session.transcript, &memory, &wanted, &engines.context))
+    let answer = hand_off(&session.transcript, &memory, &wanted, &engines.context);
+    document("handoff", &Remarked { answer, remarks })
 }

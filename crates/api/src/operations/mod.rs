@@ -9,7 +9,7 @@ mod route;
 mod view;
 
 use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -37,6 +37,15 @@ pub const OPERATIONS: [Operation; 7] = [
     Operation { path: "/v1/route", is_long: false, answer: route::answer },
     Operation { path: "/v1/view", is_long: false, answer: view::answer },
 ];
+
+/// An answer, with what is odd about what was asked, or went otherwise than configured, where there is any.
+#[derive(Serialize)]
+struct Remarked<T> {
+    #[serde(flatten)]
+    answer: T,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
+}
 
 /// The request in a body.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {

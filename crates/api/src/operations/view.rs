@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{compile, document, present, read, text_of, whole};
+use super::{Remarked, compile, document, present, read, text_of, whole};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -44,6 +44,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let cursor = cursor.map_err(|error| Problem::of_member("cursor", &error))?.unwrap_or_default();
     let tokenizer = engines.context.estimator;
     let bounds = Bounds::new(request.max_bytes.unwrap_or(8000), request.max_tokens.unwrap_or(2000), tokenizer);
+    let mut remarks = Vec::new();
     let (handle, content, media_type) = match (request.content, request.conversation, request.handle) {
         (Some(content), None, None) => {
             let text = text_of(&content)?;
@@ -52,7 +53,8 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
             (Handle::new("content"), text.into_bytes(), media_type.to_owned())
         }
         (None, Some(conversation), Some(handle)) => {
-            let (session, ..) = compile::session(engines, &conversation)?;
+            let session;
+            (session, _, remarks) = compile::session(engines, &engines.hooks(), &conversation)?;
             let handle = Handle::new(handle.as_str());
             let missing = |error: &dyn std::error::Error| Problem::of_member("handle", error);
             let reference = session.artifacts.reference(&handle).map_err(|error| missing(&error))?;
@@ -63,5 +65,6 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     };
     let shown = view(&handle, &content, &media_type, &selector, cursor, bounds);
     let shown = shown.map_err(|error| Problem::of_member("selector", &error))?;
-    document("view", &Shown { text: shown.text, next: shown.next.map(|next| next.to_string()) })
+    let answer = Shown { text: shown.text, next: shown.next.map(|next| next.to_string()) };
+    document("view", &Remarked { answer, remarks })
 }

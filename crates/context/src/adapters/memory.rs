@@ -12,7 +12,8 @@ use crate::event::{Episode, Fact};
 /// Reads facts.
 ///
 /// # Errors
-/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or a fact lacks its key or value.
+/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or a fact lacks its key or value. In an
+/// object of facts by key, a value that is a list of objects is none: the file is something else, such as a list of tools.
 pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
     let fact = |key: &str, value: &Value| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -24,7 +25,11 @@ pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
     };
     match read(bytes)? {
         Listed::Object(members) if !is_fact(&members) => {
-            Ok(members.iter().map(|(key, value)| fact(key, value)).collect())
+            let facts = members.iter().map(|(key, value)| match is_records(value) {
+                false => Ok(fact(key, value)),
+                true => Err(AdapterError::new("", format!("`{key}` is a list of objects; expected a fact"))),
+            });
+            facts.collect()
         }
         Listed::Object(members) => Ok(vec![listed(&members, "")?]),
         Listed::Many(entries) => entries.iter().map(|(place, members)| listed(members, place)).collect(),
@@ -34,6 +39,10 @@ pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
 /// Whether an object is a single fact, and not a map of facts by key.
 fn is_fact(members: &Map<String, Value>) -> bool {
     members.len() == 2 && members.contains_key("key") && members.contains_key("value")
+}
+
+fn is_records(value: &Value) -> bool {
+    value.as_array().is_some_and(|values| values.first().is_some_and(Value::is_object))
 }
 
 /// Reads episodes.
@@ -105,6 +114,8 @@ mod tests {
         assert_eq!(shown(r#"{"a": "1", "b": 2}"#), "a=1;b=2;");
         assert_eq!(shown("{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"value\": \"2\"}\n"), "a=1;b=2;");
         assert_eq!(shown(r#"{"key": "a", "value": "1"}"#), "a=1;");
+        assert_eq!(shown(r#"{"a": {"b": [1]}, "c": [2], "d": null}"#), r#"a={"b":[1]};c=[2];d=null;"#);
+        assert_eq!(shown(r#"{"tools": [{"name": "x"}]}"#), "`tools` is a list of objects; expected a fact");
         assert_eq!(shown(""), "");
         assert_eq!(shown("{\"key\": \"a\"}\n{}"), "line 1: `value` is missing; expected a string");
         assert_eq!(shown("[1]"), "[0]: expected an object, not a number");

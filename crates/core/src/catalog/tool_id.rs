@@ -327,7 +327,7 @@ fn is_name_start(character: char) -> bool {
     character.is_ascii_alphabetic() || character == '_'
 }
 
-fn is_name_character(character: char) -> bool {
+pub(super) fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }
 

@@ -92,7 +92,7 @@ impl<'e> Noted<'e> {
     /// around it.
     ///
     /// # Errors
-    /// A variable that is not set, unless that is noted, and a file that cannot be read.
+    /// A variable that is not set, unless that is noted, and a file that cannot be read or is empty.
     pub(crate) fn get(&self, reference: Reference<'_>) -> Result<String, ExpandError> {
         let value = match reference {
             Reference::Variable(name) => match ((self.environment)(name), &self.unset) {
@@ -105,7 +105,11 @@ impl<'e> Noted<'e> {
             },
             Reference::File(path) => {
                 let text = read_text_file(&self.folder.join(path), LARGEST_SECRET);
-                text.map_err(|error| ExpandError::Unread(error.to_string()))?.trim().to_owned()
+                match text.map_err(|error| ExpandError::Unread(error.to_string()))?.trim() {
+                    // As it is while it is being replaced.
+                    "" => return Err(ExpandError::Unread(format!("{path}: the file is empty"))),
+                    text => text.to_owned(),
+                }
             }
         };
         let whole = value.trim();

@@ -99,7 +99,7 @@ impl Drop for Holding {
 
 /// Waits for what needs no processor, such as an answer over a network. Meanwhile others may use the place of this work,
 /// but for the same caller, who has as many pieces of work as before.
-pub(crate) fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
+pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
     let mut held = HELD.take();
     let is_bounded = held.as_ref().is_some_and(|place| place.own.is_some());
     let (Some(place), Ok(lent), Ok(runtime), true) = (&mut held, LENT.try_acquire(), Handle::try_current(), is_bounded)

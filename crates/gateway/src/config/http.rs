@@ -14,8 +14,10 @@ use serde::Deserialize;
 use super::caller::{CallerBounds, EntryError, check_name};
 use super::oauth::{OAuthConfig, OAuthSection};
 use super::tls::{TlsConfig, TlsSection};
+use crate::common::masks::LARGEST_SECRET;
 use crate::common::settings::{FieldError, duration, expand};
 use crate::session::identity::Identity;
+use contextweaver_core::files::{ReadError, read_text_file};
 
 /// A secret that clients present; it is not printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,8 +41,7 @@ impl Token {
     /// # Errors
     /// The file cannot be read, or holds no token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let read = |reason| TokenError::Read { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(read)?;
+        let text = read_text_file(path, LARGEST_SECRET)?;
         Self::new(&text).map_err(|error| TokenError::File { path: path.to_owned(), error: Box::new(error) })
     }
 
@@ -56,14 +57,9 @@ pub enum TokenError {
     /// The text is blank, or holds what cannot stand in a header.
     #[error("must be printable ASCII without spaces, and not empty")]
     Unprintable,
-    /// The file cannot be read.
-    #[error("{}: {reason}", path.display())]
-    Read {
-        /// The file that cannot be read.
-        path: PathBuf,
-        /// The error of the system.
-        reason: std::io::Error,
-    },
+    /// The file cannot be read, or is too large for a token.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The content of the file is not a token.
     #[error("{}: {error}", path.display())]
     File {

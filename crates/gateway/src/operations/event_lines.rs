@@ -90,11 +90,23 @@ impl Window {
 /// Why it is not an event.
 pub(super) fn read_event(line: &[u8], is_finished: bool) -> Result<Event, String> {
     match serde_json::from_slice::<Event>(line) {
+        // The members of an event in their order would be taken for one.
+        Ok(_) if line.trim_ascii_start().first() != Some(&b'{') => Err("it is not an object".to_owned()),
+        Ok(event) if event.version == EVENT_VERSION && !is_timestamp(&event.timestamp) => {
+            Err("`timestamp` is not a time in UTC such as 2026-11-22T12:00:00.000042+00:00".to_owned())
+        }
         Ok(event) if event.version == EVENT_VERSION => Ok(event),
         Ok(event) => Err(format!("version {} is not {EVENT_VERSION}", event.version)),
         Err(error) if is_finished => Err(told(&error)),
         Err(error) => Err(format!("it is not finished: {}", told(&error))),
     }
+}
+
+/// Whether a text is a time in the form of [`timestamp`]: only such texts are in the order of time.
+fn is_timestamp(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00.000000+00:00";
+    let fits = |(one, of_form): (u8, &u8)| one == *of_form || (*of_form == b'0' && one.is_ascii_digit());
+    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
 }
 
 /// The message of a JSON error without its own line number, which is always 1, and without all that would have been right.

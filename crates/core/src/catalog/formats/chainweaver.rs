@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Part, is_text, name_of, tool};
 use crate::catalog::load::{Draft, Fields, settle_safety, shortened};
+use crate::catalog::tool_id::is_name_character;
 use crate::catalog::{Fault, Safety, describe};
 
 /// The server of all flows, and the tag that tells them from other tools.
@@ -45,7 +46,7 @@ pub(super) fn is_export(members: &Map<String, Value>) -> bool {
             is(flow) || listed && !["data", "nodes"].iter().any(|key| flow.contains_key(*key))
         })
     };
-    members.get("flows").and_then(Value::as_array).and_then(|flows| flows.first()).is_some_and(flow)
+    members.get("flows").and_then(Value::as_array).is_some_and(|flows| flows.iter().any(flow))
 }
 
 pub(super) fn read_export(members: Map<String, Value>) -> Result<Vec<Part>, Fault> {
@@ -86,8 +87,9 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     item.requires = steps.required;
     item.provides = steps.given;
     item.metadata.insert("kind".to_owned(), TAG.into());
-    // A flow is run by its name and version, and several versions may stand side by side.
-    let version = item.version.clone();
+    // A flow is run by its name and version, and several versions may stand side by side, also where ids cannot hold a
+    // character of them, such as the `+` of a build.
+    let version = item.version.as_ref().map(|version| version.replace(|one| !is_name_character(one), "_"));
     Ok(Draft::of(draft.item).with_version(version))
 }
 

@@ -6,7 +6,7 @@ use super::providers::few;
 use super::schema::of_arguments;
 use super::{CallNames, ToolFormat, is_object};
 use crate::catalog::load::{take_version, version_text};
-use crate::catalog::{Catalog, Kind, Safety, SelectableItem};
+use crate::catalog::{Catalog, Kind, Safety, SelectableItem, ToolIdParts, parse_tool_id};
 use crate::text::counted;
 
 /// Keys that say whose a tool is. The protocol does not have them: whoever asks a server knows it.
@@ -138,6 +138,12 @@ fn member(item: &SelectableItem, names: &CallNames) -> Option<Value> {
     if item.raw.is_none() && !tags.is_empty() {
         members.insert("tags".to_owned(), json!(tags));
     }
+    // In `_meta` it is a part of the id; beside the name it is not.
+    let id = parse_tool_id(&item.id).ok();
+    if let Some(version) = id.as_ref().and_then(ToolIdParts::version).filter(|_| meta_version(members).is_none()) {
+        let meta = members.entry("_meta").or_insert_with(|| json!({}));
+        meta.as_object_mut()?.insert("version".to_owned(), version.into());
+    }
     let version = item.version.as_ref().filter(|version| said_version(members).as_ref() != Some(*version));
     members.extend(version.map(|version| ("version".to_owned(), version.as_str().into())));
     for (key, text) in SERVER.into_iter().zip([&item.server, &item.server_description, &item.server_version]) {
@@ -150,8 +156,12 @@ fn member(item: &SelectableItem, names: &CallNames) -> Option<Value> {
 
 /// The version that a definition gives.
 fn said_version(members: &Map<String, Value>) -> Option<String> {
+    meta_version(members).or_else(|| version_text(members.get("version")?))
+}
+
+fn meta_version(members: &Map<String, Value>) -> Option<String> {
     let of_meta = members.get("_meta").and_then(Value::as_object).cloned();
-    of_meta.and_then(|mut meta| take_version(&mut meta)).or_else(|| version_text(members.get("version")?))
+    of_meta.and_then(|mut meta| take_version(&mut meta))
 }
 
 fn resource(item: &SelectableItem) -> Map<String, Value> {

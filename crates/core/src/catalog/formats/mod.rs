@@ -186,7 +186,7 @@ impl ToolFormat {
     }
 
     /// What is known of `items` beside names, descriptions, schemas of arguments, tags and servers, and has no place in this
-    /// form: each member of their metadata, `output_schema` and `version`, and how many of them have it.
+    /// form: each member of their metadata, and fields such as `output_schema` and `version`, and how many of them have it.
     #[must_use]
     pub fn has_no_place_for<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>) -> BTreeMap<&'i str, usize> {
         let has_place = |key: &str| match self {
@@ -202,8 +202,17 @@ impl ToolFormat {
         for item in items {
             let results = item.output_schema.is_some() && !self.has_results_of(item);
             let version = item.version.is_some() && !matches!(self, Self::Native | Self::Mcp | Self::WeaverSpec);
+            let of_server = item.server_version.is_some() && !matches!(self, Self::Native | Self::Mcp);
             let keys = item.metadata.keys().map(String::as_str).filter(|key| !has_place(key));
-            for key in keys.chain(results.then_some("output_schema")).chain(version.then_some("version")) {
+            let fields = [
+                (results, "output_schema"),
+                (version, "version"),
+                (of_server, "server_version"),
+                (!item.depends_on.is_empty() && self != Self::Native, "depends_on"),
+                (!item.provides.is_empty() && self != Self::Native, "provides"),
+                (!item.requires.is_empty() && self != Self::Native, "requires"),
+            ];
+            for key in keys.chain(fields.into_iter().filter_map(|(lost, key)| lost.then_some(key))) {
                 *counts.entry(key).or_default() += 1;
             }
         }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -161,6 +161,8 @@ struct Top<'t> {
     schema: Option<&'t RawValue>,
     #[serde(borrow)]
     templates: Option<&'t RawValue>,
+    /// What an export of flows has.
+    flows: Option<IgnoredAny>,
     #[serde(borrow)]
     result: Option<&'t RawValue>,
     #[serde(borrow)]
@@ -247,6 +249,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
             None => lists,
         },
     };
+    let has_lists = !lists.is_none();
     let mut entries = Vec::new();
     if let Some(functions) = top.functions.filter(|_| lists.is_none()) {
         let functions: Vec<&RawValue> =
@@ -254,7 +257,10 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries.extend(listed(Form::Functions, functions));
     } else if lists.is_none() {
         entries = whole(text).ok_or_else(|| {
-            let problem = "it has none of the keys `tools`, `resources`, `prompts` and `items`";
+            let problem = match top.flows {
+                None => "it has none of the keys `tools`, `resources`, `prompts` and `items`",
+                Some(_) => "`flows` has no flow of ChainWeaver: an object with `steps`, or with `id` and `name`",
+            };
             top_level(
                 Fault::new(problem)
                     .with_fix("give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`"),
@@ -271,6 +277,9 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries.extend(listed(Form::Templates, templates));
     }
     entries.extend(listed(Form::Prompts, lists.prompts.unwrap_or_default()));
+    if has_lists && top.flows.is_some() {
+        entries.extend(whole(text).into_iter().flatten());
+    }
     Ok(Document { server, server_version, entries })
 }
 
