@@ -1,12 +1,12 @@
 //! What a command reads and what it writes: no output may be an input, or another output.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::note;
-use contextweaver_core::files::{replace_file, replace_file_with};
+use contextweaver_core::files::{open_kept_file, replace_file, replace_file_with};
 
 /// The files of a command, each with the option that names it.
 #[derive(Default)]
@@ -37,10 +37,16 @@ impl Files {
         self
     }
 
-    /// Refuses an output that is an input, or another output: the command would destroy what it was given.
+    /// Adds the page that `--html` names.
+    pub(super) fn page<P: AsRef<Path>>(self, path: impl IntoIterator<Item = P>) -> Self {
+        self.written(PAGE, path)
+    }
+
+    /// Refuses an output that is an input, or another output: the command would destroy what it was given. A page takes the
+    /// place of nothing but a page, since what a command reads names more files: keys, logs, files of clients.
     ///
     /// # Errors
-    /// Names both.
+    /// Names both, or the file that is no page.
     pub(super) fn check(&self) -> Result<()> {
         for (number, (option, path)) in self.written.iter().enumerate() {
             let others = self.read.iter().chain(self.written.iter().take(number));
@@ -49,9 +55,24 @@ impl Files {
                 let (path, at) = (path.display(), at.display());
                 bail!("{option} {path} would write over {at} of {other}; name another file");
             }
+            if *option == PAGE && holds_something_else(path) {
+                bail!("{option} {} would write over a file that is not an HTML page; name another file", path.display());
+            }
         }
         Ok(())
     }
+}
+
+/// The option that names a page to write.
+const PAGE: &str = "--html";
+
+/// Whether a file is there with something that is not a page.
+fn holds_something_else(path: &Path) -> bool {
+    const BEGINNING: &[u8] = b"<!doctype html";
+    let Ok(file) = open_kept_file(path) else { return false };
+    let mut begins = Vec::new();
+    let read = file.take(BEGINNING.len() as u64).read_to_end(&mut begins);
+    read.is_ok() && !begins.is_empty() && !begins.eq_ignore_ascii_case(BEGINNING)
 }
 
 /// Refuses a file that cannot be written, before the work is done whose result would go there. Nothing is written.
@@ -183,9 +204,16 @@ mod tests {
                 Some(text) => assert!(said.as_ref().is_err_and(|said| said.contains(text)), "{outputs:?}: {said:?}"),
             }
         }
+        for (name, held, is_refused) in
+            [("page", "<!DOCTYPE html><title>x</title>", false), ("empty", "", false), ("key", "secret", true)]
+        {
+            fs::write(at(name), held).unwrap();
+            assert_eq!(Files::default().page([at(name)]).check().is_err(), is_refused, "{name}");
+        }
+        assert!(Files::default().page([at("new.html")]).check().is_ok());
         let streams = Files::default().read("--events", ["-"]).written("--out", ["-"]);
         assert!(streams.check().is_ok());
         #[cfg(unix)]
-        assert!(Files::default().written("--html", ["/dev/null", "/dev/null"]).check().is_ok());
+        assert!(Files::default().page(["/dev/null", "/dev/null"]).check().is_ok());
     }
 }

@@ -138,7 +138,7 @@ struct ToolRow {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.prompt.config);
     let files = files.read("--catalog", &args.catalog);
-    files.written("--html", &args.html).check()?;
+    files.page(&args.html).check()?;
     let config = context_config(args.prompt.config.as_deref())?;
     if args.verify {
         return verify(args, &config, out);

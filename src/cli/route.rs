@@ -130,7 +130,7 @@ enum SchemaFor {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = args.source.files().read("--index", &args.index).read("--config", &args.config);
-    files.read("--feedback", &args.feedback).written("--names", &args.names).written("--html", &args.html).check()?;
+    files.read("--feedback", &args.feedback).written("--names", &args.names).page(&args.html).check()?;
     let router = router(args)?;
     let outcome = match (&args.path, &args.query_option) {
         (Some(path), _) => browse(args, &router, path, out),

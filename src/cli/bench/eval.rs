@@ -558,7 +558,7 @@ fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
     let files = files.read("--run", args.run.iter().map(|(_, path)| path)).read("--baseline", &args.baseline);
     let files = files.read("--replay", args.choose.replay()).written("--record", args.choose.record());
     let files = files.written("--record", args.choose.record().map(|path| partial(path)));
-    files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
+    files.written("--trec-out", exported).written("--run-out", &args.run_out).page(&args.html).check()
 }
 
 /// Refuses what cannot be written, before anything is measured.

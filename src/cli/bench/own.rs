@@ -126,7 +126,7 @@ pub(super) fn run(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    files(own).written("--html", html).check()?;
+    files(own).page(html).check()?;
     html.map_or(Ok(()), |path| writable("--html", path))?;
     let path = own.path(RESULTS_FILE);
     let base = path.exists().then(|| read_base(&path)).transpose().context(
@@ -178,7 +178,7 @@ pub(super) fn check(
     format: CheckFormat,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    files(own).read("--base", base).written("--html", html).check()?;
+    files(own).read("--base", base).page(html).check()?;
     html.map_or(Ok(()), |path| writable("--html", path))?;
     let base = base.map(read_base).transpose()?;
     let path = own.path(RESULTS_FILE);

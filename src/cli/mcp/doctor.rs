@@ -52,7 +52,7 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = chain::config(args.config.as_deref())?;
     let files = Files::default().read("--config", [&config]).read("--client", &args.client);
-    files.written("--html", &args.html).check()?;
+    files.page(&args.html).check()?;
     args.html.iter().try_for_each(|path| writable("--html", path))?;
     for path in &args.client {
         ClientFile::read(Place::of(path, None))?;

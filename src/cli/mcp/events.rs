@@ -153,7 +153,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (None, None) => bail!("the configuration names no file in `diagnostics`; add one, or name it with --events"),
     };
     let files = Files::default().read("--config", &configuration).read(option, [&path]);
-    files.written("--html", &args.html).check()?;
+    files.page(&args.html).check()?;
     args.html.iter().try_for_each(|path| writable("--html", path))?;
     if args.watch {
         return follow(args, &path, price.as_ref(), out);

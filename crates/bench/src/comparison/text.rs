@@ -6,7 +6,7 @@ use super::outcomes::Value;
 use super::{Comparison, SetComparison, WorstQuery};
 use crate::eval::decision::{Decision, Word};
 use crate::report::markup::visible;
-use crate::report::number::{apart, could_be_seen_as, count, score, share, signed, signed_score};
+use crate::report::number::{apart, could_be_seen_as, count, counted, score, share, signed, signed_score};
 use crate::report::table::Table;
 
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
@@ -81,11 +81,11 @@ fn rests_on(verdict: &Decision, sets: usize, margin: f64, [figure, signed]: Figu
     let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
-        "  {} (90 % interval {} to {}) over {} queries{over}, of which {} differ; p = {}\n",
+        "  {} (90 % interval {} to {}) over {}{over}, of which {} differ; p = {}\n",
         signed(*difference),
         signed(*low),
         signed(*high),
-        count(*queries),
+        counted(*queries, "query", "queries"),
         count(*differing),
         chance(*p),
     );

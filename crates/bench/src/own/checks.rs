@@ -7,7 +7,7 @@ use super::place::Place;
 use super::threshold::{Threshold, at_least, at_most};
 use crate::eval::decision::Word;
 use crate::eval::measure::Measure;
-use crate::report::number::{count, rank, share, signed};
+use crate::report::number::{count, counted, rank, share, signed};
 
 /// What must hold of a changed catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -142,10 +142,10 @@ fn routing(impact: &Impact) -> Check {
     let decision = &impact.decision;
     let (before, after) = (share(impact.recall_at_5_before), share(impact.recall_at_5_after));
     let message = format!(
-        "recall@5 {before} -> {after} ({}, {}) over {} queries",
+        "recall@5 {before} -> {after} ({}, {}) over {}",
         signed(decision.difference),
         decision.word,
-        count(decision.queries)
+        counted(decision.queries, "query", "queries")
     );
     check(Rule::Routing, "recall@5", decision.word == Word::Regressed, message, worst(impact))
 }
