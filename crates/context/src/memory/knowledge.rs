@@ -16,7 +16,7 @@ use super::source::{Entry, MOST_ID, Remembered};
 use crate::clean::one_line;
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
-use crate::summary::{fence, heading};
+use crate::summary::{Fenced, Fences, heading};
 use contextweaver_core::catalog::front_matter;
 use contextweaver_core::files::read_kept_file;
 use contextweaver_core::text::{counted, sha256_hex};
@@ -390,16 +390,11 @@ struct Section<'t> {
 /// heading in a block of code is none.
 fn sections(body: &str) -> Vec<Section<'_>> {
     let mut sections = Vec::new();
-    let (mut headings, mut fenced): (Vec<(usize, &str)>, Option<&str>) = (Vec::new(), None);
+    let (mut headings, mut fences): (Vec<(usize, &str)>, Fences) = Default::default();
     let (mut start, mut at) = (0, 0);
     for line in body.split_inclusive('\n') {
-        let mark = fence(line);
-        match (fenced, mark) {
-            (None, Some(_)) => fenced = mark,
-            (Some(open), Some(mark)) if open == mark => fenced = None,
-            _ => {}
-        }
-        if let Some((level, title)) = heading(line).filter(|_| fenced.is_none()) {
+        let plain = fences.next(line) == Fenced::Not;
+        if let Some((level, title)) = heading(line).filter(|_| plain) {
             // Lines begin and end where characters do.
             sections.push(Section { headings: headings.clone(), text: body.get(start..at).unwrap_or_default() });
             headings.retain(|(above, _)| *above < level);
