@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, text, until, withheld, words};
+use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, words};
 
 /// The members that name a card of `weaver-spec`: a lesson, a skill, a memory.
 const IDS: [&str; 3] = ["lesson_id", "skill_id", "memory_id"];
@@ -38,22 +38,24 @@ pub(super) fn read(document: Option<Value>, bytes: &[u8]) -> Option<Result<Knowl
 }
 
 fn of_cards(listed: &[Value]) -> Result<Knowledge, String> {
-    let (mut entries, mut left_out) = (Entries::default(), LeftOut::default());
+    let (mut entries, mut masked, mut left_out) = (Entries::default(), Entries::default(), LeftOut::default());
     for (number, value) in listed.iter().enumerate() {
         let Some(card) = value.as_object().filter(|_| is_card(value)) else {
             return Err(format!("[{number}] is no lesson, skill or memory, but [0] is; move it to another file"));
         };
-        let id = IDS.iter().chain(&["id"]).find_map(|key| text(card, key)).unwrap_or_default();
+        let id_of = |card| IDS.iter().chain(&["id"]).find_map(|key| text(card, key)).unwrap_or_default();
         if let Some(reason) = withheld(card) {
-            left_out.add(reason, id);
+            left_out.add(reason, id_of(card));
             continue;
         }
-        let label = text(card, "title").or_else(|| text(card, "name")).unwrap_or_default();
-        let label = format!("{}{}", cut(label, MOST_LABEL), until(card));
-        let words = words(card, &["tags", "applicability", "applies_when", "memory_type"]);
-        entries.add(id, label.trim_start(), &said(card), &words)?;
+        for (entries, card) in [(&mut entries, card), (&mut masked, &masked_members(card))] {
+            let label = text(card, "title").or_else(|| text(card, "name")).unwrap_or_default();
+            let label = format!("{}{}", cut(label, MOST_LABEL), until(card));
+            let words = words(card, &["tags", "applicability", "applies_when", "memory_type"]);
+            entries.add(id_of(card), label.trim_start(), &said(card), &words)?;
+        }
     }
-    entries.finish(left_out.notes())
+    entries.finish(masked, left_out.notes())
 }
 
 /// The objects of JSON lines, if the first one is a card.

@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::source::{Entry, MOST_ID, Remembered};
-use crate::clean::one_line;
+use crate::clean::{clean, one_line};
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
+use crate::store::redact;
 use crate::summary::{Fenced, Fences, heading};
 use contextweaver_core::catalog::front_matter;
 use contextweaver_core::files::read_kept_file;
@@ -77,7 +78,27 @@ const WITHHELD: [&str; 9] = [
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     pub(super) entries: Vec<Entry>,
+    /// The same without secrets, where that is something else.
+    pub(super) masked: Option<Vec<Entry>>,
     pub(super) notes: Vec<String>,
+}
+
+/// A text without its secrets. What is divided or cut afterwards is masked before: half a secret is not recognised.
+fn masked(text: &str) -> String {
+    redact(&clean(text)).text.into_owned()
+}
+
+/// Members without the secrets in their texts.
+pub(super) fn masked_members(members: &Map<String, Value>) -> Map<String, Value> {
+    fn of(value: &Value) -> Value {
+        match value {
+            Value::String(text) => masked(text).into(),
+            Value::Array(values) => values.iter().map(of).collect(),
+            Value::Object(members) => masked_members(members).into(),
+            other => other.clone(),
+        }
+    }
+    members.iter().map(|(key, value)| (key.clone(), of(value))).collect()
 }
 
 /// Whether a name is that of a Markdown file.
@@ -170,6 +191,12 @@ impl Document {
         Ok((Self { place: place.to_owned(), front, body }, text.len()))
     }
 
+    /// The same without its secrets.
+    fn masked(&self) -> Self {
+        let Self { place, front, body } = self;
+        Self { place: masked(place), front: masked_members(front), body: masked(body) }
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.place.rsplit('/').next().unwrap_or_default().eq_ignore_ascii_case(name)
     }
@@ -200,7 +227,8 @@ fn read(paths: &BTreeMap<String, PathBuf>) -> Result<(Vec<Document>, LeftOut), S
 
 /// What is in documents.
 fn known(documents: &[Document], mut left_out: LeftOut) -> Result<Knowledge, String> {
-    let (mut entries, mut keys): (_, BTreeMap<&str, Vec<&Document>>) = (Entries::default(), BTreeMap::new());
+    let (mut entries, mut masked) = (Entries::default(), Entries::default());
+    let mut keys: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
     for document in documents {
         if let Some(reason) = withheld(&document.front) {
             left_out.add(reason, &document.place);
@@ -210,9 +238,10 @@ fn known(documents: &[Document], mut left_out: LeftOut) -> Result<Knowledge, Str
             keys.entry(key).or_default().push(document);
         }
         entries.add_document(document)?;
+        masked.add_document(&document.masked())?;
     }
     let notes = left_out.notes().into_iter().chain(conflicts(&keys)).collect();
-    entries.finish(notes)
+    entries.finish(masked, notes)
 }
 
 /// Whether documents are the concepts of a bundle: the folder says so in its index, or each of them says what it is.
@@ -229,7 +258,7 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
     let told = |(key, documents): (&&str, &Vec<&Document>)| {
         let said: BTreeSet<&str> = documents.iter().map(|document| document.body.trim()).collect();
         let places: Vec<&str> = documents.iter().map(|document| document.place.as_str()).collect();
-        let told = || format!("`{}` is said in {} ways: {}", one_line(key), said.len(), listed(&places));
+        let told = || format!("`{}` is said in {} ways: {}", one_line(&masked(key)), said.len(), listed(&places));
         (said.len() > 1).then(told)
     };
     keys.iter().filter_map(told).collect()
@@ -300,9 +329,9 @@ impl LeftOut {
     }
 }
 
-/// The first few of some names, and how many more there are.
+/// The first few of some names, without the secrets in them, and how many more there are.
 fn listed(names: &[&str]) -> String {
-    let mut shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| one_line(name)).collect();
+    let mut shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| one_line(&masked(name))).collect();
     if names.len() > MOST_NAMED {
         shown.push(format!("{} more", names.len() - MOST_NAMED));
     }
@@ -364,8 +393,8 @@ impl Entries {
         Ok(())
     }
 
-    /// What was read, with what its record says.
-    pub(super) fn finish(self, mut notes: Vec<String>) -> Result<Knowledge, String> {
+    /// What was read, the same without secrets, and what the record says of it.
+    pub(super) fn finish(self, masked: Self, mut notes: Vec<String>) -> Result<Knowledge, String> {
         if self.entries.is_empty() {
             let why = notes.first().map(|note| format!("; {note}")).unwrap_or_default();
             return Err(format!("there is nothing in it for a prompt{why}"));
@@ -375,7 +404,8 @@ impl Entries {
             notes.truncate(MOST_NOTES);
             notes.push(more);
         }
-        Ok(Knowledge { entries: self.entries, notes })
+        let masked = (masked.entries != self.entries).then_some(masked.entries);
+        Ok(Knowledge { entries: self.entries, masked, notes })
     }
 }
 

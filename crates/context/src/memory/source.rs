@@ -80,7 +80,16 @@ pub trait MemorySource: Send + Sync {
     /// [`SourceError`] when it cannot be searched.
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError>;
 
-    /// What the record of a prompt says about the source: what of it was left out, and why.
+    /// The same for a prompt in which secrets are masked. [`recall`] masks the texts that come; a source that divides or cuts
+    /// texts masks them before, because half a secret is not recognised.
+    ///
+    /// # Errors
+    /// As [`MemorySource::search`].
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        self.search(query, bounds)
+    }
+
+    /// What the record of a prompt says about the source, without secrets: what of it was left out, and why.
     fn notes(&self) -> &[String] {
         &[]
     }
@@ -113,25 +122,32 @@ pub fn recall(
     if bounds.tokens == 0 || bounds.memories == 0 || !config.policy.kinds_of(phase).contains(&ItemKind::MemoryFact) {
         return Ok(Recalled::default());
     }
-    let found = source.search(query, bounds)?;
+    let found = match config.firewall.secrets {
+        Secrets::Keep => source.search(query, bounds),
+        Secrets::Redact => source.search_masked(query, bounds),
+    }?;
     let mut recalled = Recalled { notes: source.notes().to_vec(), ..Recalled::default() };
+    let name = match config.firewall.secrets {
+        Secrets::Keep => source.name().into(),
+        Secrets::Redact => redact(source.name()).text,
+    };
     let mut terms = Terms::default();
     let (mut said, mut lines): (Vec<(String, TermSet)>, String) = (Vec::new(), String::new());
     for (number, Remembered { id, text }) in found.into_iter().enumerate() {
-        let text = match config.firewall.secrets {
-            Secrets::Keep => clean(&text).into_owned(),
+        let (id, text) = match config.firewall.secrets {
+            Secrets::Keep => (id, clean(&text).into_owned()),
             Secrets::Redact => {
                 let (key, text) = (clean(&id), clean(&text));
                 // A fact is told as its key and its value.
-                match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
+                let text = match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
                     Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
                     None => redact(&text).text.into_owned(),
-                }
+                };
+                (redact(&id).text.into_owned(), text)
             }
         };
         let value = short(&text, MOST_TEXT.min(config.memory.max_fact_chars));
-        let fact =
-            Fact { key: format!("{}:{}", name_of(source.name(), "memory"), name_of(&id, &number.to_string())), value };
+        let fact = Fact { key: format!("{}:{}", name_of(&name, "memory"), name_of(&id, &number.to_string())), value };
         let set = terms.set(&fact.value);
         let known = said.iter().any(|(text, other)| {
             *text == fact.value || (!set.is_empty() && jaccard(&set, other) >= config.dedup.threshold)
@@ -160,7 +176,8 @@ impl Recalled {
             0 => String::new(),
             left_out => format!(", {left_out} more do not fit or say the same"),
         };
-        let about: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        let about: String = self.notes.iter().map(|note| format!("; {}", redact(note).text)).collect();
+        let source = redact(source).text;
         format!("memory `{source}`: {} memories of {} tokens{left_out}{about}", self.facts.len(), self.tokens)
     }
 }
@@ -173,7 +190,7 @@ fn name_of(text: &str, otherwise: &str) -> String {
 }
 
 /// A memory, and the words by which it is found beside its text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) memory: Remembered,
     pub(super) words: String,
@@ -191,6 +208,8 @@ impl From<Remembered> for Entry {
 pub struct LocalMemories {
     name: String,
     entries: Vec<Entry>,
+    /// The same without secrets, where that is something else and was cut.
+    masked: Option<Vec<Entry>>,
     notes: Vec<String>,
 }
 
@@ -199,7 +218,7 @@ impl LocalMemories {
     #[must_use]
     pub fn new(name: &str, memories: Vec<Remembered>) -> Self {
         let entries = memories.into_iter().map(Entry::from).collect();
-        Self { name: name.to_owned(), entries, notes: Vec::new() }
+        Self { name: name.to_owned(), entries, masked: None, notes: Vec::new() }
     }
 
     /// What a memory holds, under a name.
@@ -218,8 +237,8 @@ impl LocalMemories {
         let refuse = |reason: String| SourceError { source_name: path.display().to_string(), reason };
         let told = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let known = |name: String, known: Result<Knowledge, String>| {
-            let Knowledge { entries, notes } = known.map_err(refuse)?;
-            Ok(Self { name, entries, notes })
+            let Knowledge { entries, masked, notes } = known.map_err(refuse)?;
+            Ok(Self { name, entries, masked, notes })
         };
         if path.is_dir() {
             return known(told(path.file_name()), knowledge::folder(path));
@@ -282,6 +301,10 @@ impl MemorySource for LocalMemories {
 
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
         Ok(best(&self.entries, query, bounds.memories))
+    }
+
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        Ok(best(self.masked.as_ref().unwrap_or(&self.entries), query, bounds.memories))
     }
 
     fn notes(&self) -> &[String] {

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::memory::{LocalMemories, MemorySource, RecallBounds};
+use crate::config::Secrets;
+use crate::event::Phase;
+use crate::memory::{LocalMemories, MemorySource, RecallBounds, recall};
 
 /// A folder with these files, in a folder `kb` of its own.
 fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -289,6 +291,66 @@ fn cards_of_others_are_memories() {
     assert_eq!(
         told("episodes.jsonl", "{\"id\": \"e1\", \"summary\": \"raised the pool\"}\n"),
         "e1 | raised the pool\n"
+    );
+}
+
+/// What a prompt is given of a source that masks secrets, or does not.
+fn recalled(path: &Path, secrets: Secrets) -> String {
+    let mut config = ContextConfig::default();
+    config.firewall.secrets = secrets;
+    let bounds = RecallBounds { memories: 99, tokens: 99_999 };
+    let source = LocalMemories::load(path).unwrap();
+    let recalled = recall(&source, (Phase::Answer, ""), bounds, &config).unwrap();
+    let facts: String = recalled.facts.iter().map(|fact| format!("{}: {}\n", fact.key, fact.value)).collect();
+    format!("{facts}{}\n", recalled.note("kb"))
+}
+
+#[test]
+fn no_part_of_a_secret_gets_past_a_cut() {
+    let token = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let line = "MIIEowIBAAKCAQEAx7Qn3fWb2p9LkTzVh4Rj8YcMd1Us6GoXa5EiZt0wNq+/BvKS";
+    let key =
+        format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----", format!("{line}\n").repeat(30));
+    let words = |characters: usize| "word ".repeat(characters / 5);
+    let front = format!("---\nid: {token}\nkey: {token}\ndescription: {} {token}\n---\n", words(580));
+    let files = [
+        ("pem.md", format!("# Pool\n\n{key}\n")),
+        ("border.md", format!("{}{token} end\n", words(580))),
+        ("apart.md", format!("{}pool_password = Xk7vQ2pLm9Rt4Zw8\n", words(580))),
+        ("title.md", format!("# {}{token}\ntext\n", words(65))),
+        ("one.md", format!("{front}One.\n")),
+        ("two.md", format!("{front}Two.\n")),
+        (&format!("{token}.md"), "---\nstatus: draft\n---\nNot yet.\n".to_owned()),
+        (&format!("f/{token}.md"), "Named.\n".to_owned()),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let folder = folder_of(&files);
+    let card = format!(
+        r#"{{"lesson_id": "{token}", "title": "{}{token}", "body": {}, "steps": ["{}{token}"], "stale_after": "{token}"}}"#,
+        words(145),
+        serde_json::to_string(&key).unwrap(),
+        words(580),
+    );
+    std::fs::write(folder.path().join("card.json"), card).unwrap();
+    std::fs::write(folder.path().join(format!("{token}.md")), "Text.\n").unwrap();
+    let named = recalled(&folder.path().join(format!("{token}.md")), Secrets::Redact);
+    assert!(named.starts_with("_REDACTED__github_token_:") && !named.contains("A1b2"), "{named}");
+    for source in ["kb", "card.json"] {
+        let path = folder.path().join(source);
+        let (masked, kept) = (recalled(&path, Secrets::Redact), recalled(&path, Secrets::Keep));
+        for part in ["A1b2", "Q7r8", "K1l2", line, &line[20..40], "Xk7v", "Zw8"] {
+            assert!(!masked.contains(part), "{part}: {masked}");
+        }
+        assert!(masked.contains("[REDACTED: private_key]") && masked.contains("[REDACTED: github_token]"), "{masked}");
+        assert!(kept.contains(line) && kept.contains(token) && !kept.contains("REDACTED: private"), "{kept}");
+    }
+    let notes = LocalMemories::load(&folder.path().join("kb")).unwrap().notes().to_vec();
+    assert_eq!(
+        notes,
+        [
+            "left out: REDACTED: github_token.md (`status` is `draft`)",
+            "`REDACTED: github_token` is said in 2 ways: one.md, two.md"
+        ]
     );
 }
 
