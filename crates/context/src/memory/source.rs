@@ -21,7 +21,7 @@ use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, redact, redact_named};
-use contextweaver_core::files::read_file;
+use contextweaver_core::files::{read_file, without_mark};
 use contextweaver_core::text::{TermSet, Terms, jaccard};
 
 /// Characters of a memory at most.
@@ -248,18 +248,21 @@ impl LocalMemories {
             return known(name, knowledge::document(path));
         }
         let bytes = read_file(path, MOST_BYTES).map_err(|error| refuse(error.reason.to_string()))?;
-        let document = serde_json::from_slice::<Value>(&bytes).ok();
+        let bytes = without_mark(&bytes);
+        let document = serde_json::from_slice::<Value>(bytes).ok();
+        // Another program may have a format of its own.
         let format = document.as_ref().and_then(|file| Some(file["format"].as_str()?.to_owned()));
-        let cards = if format.is_none() { cards::read(document, &bytes) } else { None };
+        let format = format.filter(|format| [MemoryFile::FORMAT, Session::FORMAT].contains(&format.as_str()));
+        let cards = if format.is_none() { cards::read(document, bytes) } else { None };
         if let Some(cards) = cards {
             return known(name, cards);
         }
         let memory = match format.as_deref() {
             Some(MemoryFile::FORMAT) => {
-                MemoryFile::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?.memory()
+                MemoryFile::parse(bytes, path).map_err(|error| refuse(error.to_string()))?.memory()
             }
             Some(Session::FORMAT) => {
-                let session = Session::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?;
+                let session = Session::parse(bytes, path).map_err(|error| refuse(error.to_string()))?;
                 let (facts, episodes) = (session.facts.all(), session.episodes.all());
                 let failed = |error: crate::store::StoreError| refuse(error.to_string());
                 Memory {
@@ -267,7 +270,7 @@ impl LocalMemories {
                     episodes: episodes.map_err(failed)?,
                 }
             }
-            _ => match (read_facts(&bytes), read_episodes(&bytes)) {
+            _ => match (read_facts(bytes), read_episodes(bytes)) {
                 (_, Ok(episodes)) => Memory { facts: Vec::new(), episodes },
                 (Ok(facts), Err(_)) => Memory { facts, episodes: Vec::new() },
                 (Err(error), Err(_)) => return Err(refuse(format!("no memories: {error}"))),

@@ -286,8 +286,40 @@ fn cards_of_others_are_memories() {
         said(&lesson.replace("\"active\"", "\"in_review\"")),
         "there is nothing in it for a prompt; left out: l1 (`lifecycle_state` is `in_review`)"
     );
+    // Nothing with a member of a card is read as facts or episodes: it may be for nobody here.
+    let says = "and says nothing; give it a text in `body`, `content`, `proposed_lesson`, `summary`, `description`, or a list such as `steps`";
+    let is_none = "and is no card; give it one of `lesson_id`, `skill_id`, `memory_id`, or rename the member of a fact";
+    for (text, reason) in [
+        (r#"{"lesson_id": "l1"}"#, format!("[0] has `lesson_id` {says}")),
+        (r#"{"skill_id": "s", "steps": "one text"}"#, format!("[0] has `skill_id` {says}")),
+        (
+            r#"[{"memory_id": "m", "content": {"text": "x"}, "key": "a", "value": "b"}]"#,
+            format!("[0] has `memory_id` {says}"),
+        ),
+        (r#"{"id": "e", "summary": "told", "Sensitivity": "restricted"}"#, format!("[0] has `sensitivity` {is_none}")),
+        (r#"{"pool": "40", "lifecycle_state": "rejected"}"#, format!("[0] has `lifecycle_state` {is_none}")),
+        (r#"{"lessons": [{"lesson_id": "a", "body": "b"}]}"#, format!("[0] has `lesson_id` {is_none}")),
+        (r#"{"skills": {"skill_id": "a", "body": "b"}}"#, format!("[0] has `skill_id` {is_none}")),
+        (
+            r#"[{"pool": "40"}, {"lesson_id": "a", "body": "b"}]"#,
+            "[0] is no lesson, skill or memory, but [1] is; move it to another file".to_owned(),
+        ),
+        (
+            "{\"key\": \"a\", \"value\": \"b\"}\n{\"key\": \"a\", \"value\": \"b\", \"sensitivity\": \"secret\"}\n",
+            "[0] is no lesson, skill or memory; move it to another file".to_owned(),
+        ),
+    ] {
+        assert_eq!(said(text), reason, "{text}");
+    }
+    // Lists alone say something, a format of another program is none of ours, and some editors write a mark.
+    let steps = r#"{"skill_id": "s", "title": "Deploy", "format": "text", "steps": ["Stop."], "status": "STATE"}"#;
+    assert_eq!(told("steps.json", &steps.replace("STATE", "active")), "s | Deploy: Steps: Stop.\n");
+    let rejected = "there is nothing in it for a prompt; left out: s (`status` is `rejected`)";
+    assert_eq!(said(&steps.replace("STATE", "rejected")), rejected);
+    assert_eq!(said(&format!("\u{feff}{}", steps.replace("STATE", "rejected"))), rejected);
+    assert_eq!(told("mark.json", "\u{feff}{\"pool\": \"40\"}"), "pool | pool: 40\n");
     // What only looks like one is what it was before.
-    assert_eq!(told("facts.json", r#"{"lesson_id": "l1"}"#), "lesson_id | lesson_id: l1\n");
+    assert_eq!(told("facts.json", r#"{"status": "draft"}"#), "status | status: draft\n");
     assert_eq!(
         told("episodes.jsonl", "{\"id\": \"e1\", \"summary\": \"raised the pool\"}\n"),
         "e1 | raised the pool\n"
