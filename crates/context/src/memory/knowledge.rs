@@ -437,20 +437,75 @@ fn sections(body: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// The text without its comments, which a reader of the page does not see.
+/// The text without its comments, which a reader of the page does not see. What looks like one in code is none.
 fn without_comments(text: &str) -> Cow<'_, str> {
-    let (mut plain, mut rest) = (String::new(), text);
-    while let Some((before, comment)) = rest.split_once("<!--") {
-        // One that does not end is no comment.
-        let Some((_, behind)) = comment.split_once("-->") else { break };
-        plain.push_str(before);
-        rest = behind;
-    }
-    if rest.len() == text.len() {
+    if !text.contains("<!--") {
         return Cow::Borrowed(text);
     }
-    plain.push_str(rest);
+    let (mut plain, mut fences, mut rest) = (String::new(), Fences::default(), text);
+    while let Some(line) = rest.split_inclusive('\n').next() {
+        let end = match fences.next(line) {
+            Fenced::Not => without_comments_of_line(rest, &mut plain),
+            Fenced::Opens(_) | Fenced::Within => {
+                plain.push_str(line);
+                line.len()
+            }
+        };
+        rest = rest.get(end..).unwrap_or_default();
+    }
     Cow::Owned(plain)
+}
+
+/// Writes the first line of a text without its comments, and says where the next line begins: a comment, and code within a
+/// paragraph, may go on in further lines.
+fn without_comments_of_line(text: &str, plain: &mut String) -> usize {
+    let mut at = 0;
+    while let Some((rest, next)) = text.get(at..).and_then(|rest| Some((rest, rest.chars().next()?))) {
+        let ticks = rest.bytes().take_while(|byte| *byte == b'`').count();
+        let shown = match next {
+            '`' => code_span(rest, ticks).unwrap_or(ticks),
+            // What follows is a character like any other.
+            '\\' => 1 + rest.chars().nth(1).filter(char::is_ascii_punctuation).map_or(0, char::len_utf8),
+            '<' => {
+                match rest.strip_prefix("<!--").map(|comment| comment.split_once("-->")) {
+                    Some(Some((_, behind))) => {
+                        at = text.len() - behind.len();
+                        continue;
+                    }
+                    // One that does not end is no comment, and neither is any behind it.
+                    Some(None) => rest.len(),
+                    None => 1,
+                }
+            }
+            other => other.len_utf8(),
+        };
+        plain.push_str(rest.get(..shown).unwrap_or_default());
+        at += shown;
+        if next == '\n' {
+            break;
+        }
+    }
+    at
+}
+
+/// The length of the code within a paragraph that begins with so many backticks, if as many end it.
+fn code_span(text: &str, ticks: usize) -> Option<usize> {
+    let mut before = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim().is_empty() || before > 0 && heading(line).is_some() {
+            break;
+        }
+        let mut at = if before == 0 { ticks } else { 0 };
+        while let Some((skipped, rest)) = line.get(at..).and_then(|rest| Some((rest.find('`')?, rest))) {
+            let run = rest.bytes().skip(skipped).take_while(|byte| *byte == b'`').count();
+            at += skipped + run;
+            if run == ticks {
+                return Some(before + at);
+            }
+        }
+        before += line.len();
+    }
+    None
 }
 
 /// The text in pieces of at most [`MOST_TEXT`] characters: divided between paragraphs where that leaves pieces that say

@@ -386,6 +386,29 @@ fn no_part_of_a_secret_gets_past_a_cut() {
     );
 }
 
+#[test]
+fn comments_are_removed_and_code_is_not() {
+    for (text, plain) in [
+        ("a <!-- b --> c", "a  c"),
+        ("a <!-- b\n\n## c\n--> d", "a  d"),
+        ("a <!-- b", "a <!-- b"),
+        ("`<!--` begins one\n\n## Kept\n\n`-->` ends it", "`<!--` begins one\n\n## Kept\n\n`-->` ends it"),
+        ("```html\n<!-- shown -->\n```\n<!-- not -->", "```html\n<!-- shown -->\n```\n"),
+        ("````\n```\n<!-- shown -->\n````", "````\n```\n<!-- shown -->\n````"),
+        ("<!--\n```\n-->\n<!-- b -->c", "\nc"),
+        ("``a ` <!-- b --> `` c<!-- d -->", "``a ` <!-- b --> `` c"),
+        ("a ` b <!-- c -->", "a ` b "),
+        ("a ` b\n\n<!-- c --> `", "a ` b\n\n `"),
+        ("`a\n<!-- b -->` c", "`a\n<!-- b -->` c"),
+        ("a ` b\n# `c` <!-- d -->", "a ` b\n# `c` "),
+        ("<!-- a --><!-- b `<!--` c", "<!-- b `<!--` c"),
+        ("\\` <!-- a --> ` b \\<!-- c -->", "\\`  ` b \\<!-- c -->"),
+        ("é\\é<!-- a -->\\", "é\\é\\"),
+    ] {
+        assert_eq!(without_comments(text), plain, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn every_piece_is_bounded_and_every_word_is_in_one(text in "([a-zé]{1,9}|[. \n#*`~]{1,3}|[a-z]{500,900}){0,40}") {
