@@ -266,19 +266,36 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
 
 /// Why a document or card is not for prompts, if it is not.
 pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
-    for key in ["status", "lifecycle_state"] {
-        let state = text(members, key).map(|state| state.trim().to_lowercase().replace(['-', ' '], "_"));
-        if let Some(state) = state.filter(|state| WITHHELD.contains(&state.as_str())) {
-            return Some(format!("`{key}` is `{state}`"));
+    let (mut states, mut levels) = (Vec::new(), Vec::new());
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        match name.trim().to_lowercase().as_str() {
+            key @ ("status" | "lifecycle_state") => states.push((key.to_owned(), value)),
+            "sensitivity" => levels.push(value),
+            _ => {}
         }
     }
-    let sensitivity = members.get("sensitivity").filter(|value| !value.is_null())?;
-    match sensitivity.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>() {
-        Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
-        Ok(level) => Some(format!("`sensitivity` is `{level}`")),
-        // What nobody here knows may be for nobody here.
-        Err(_) => Some("`sensitivity` is unknown".to_owned()),
-    }
+    states.into_iter().find_map(|(key, value)| state_withheld(&key, value)).or_else(|| {
+        let told = |value: &Value| match value.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>()
+        {
+            Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
+            Ok(level) => Some(format!("`sensitivity` is `{level}`")),
+            // What nobody here knows may be for nobody here.
+            Err(_) => Some("`sensitivity` is unknown".to_owned()),
+        };
+        levels.into_iter().find_map(told)
+    })
+}
+
+/// Why a state, or one of several, keeps something out of prompts.
+fn state_withheld(key: &str, value: &Value) -> Option<String> {
+    let unknown = || Some(format!("`{key}` is unknown"));
+    let states = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let told = |state: &Value| {
+        let Some(state) = state.as_str() else { return unknown() };
+        let state = state.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace(['-', ' '], "_");
+        WITHHELD.contains(&state.as_str()).then(|| format!("`{key}` is `{state}`"))
+    };
+    if states.is_empty() { unknown() } else { states.iter().find_map(told) }
 }
 
 /// The day from which something does not hold any more, as its source says it.

@@ -409,6 +409,28 @@ fn comments_are_removed_and_code_is_not() {
     }
 }
 
+#[test]
+fn what_is_not_understood_of_a_state_is_withheld() {
+    for (members, reason) in [
+        (r#"{"status": "Rejected."}"#, "`status` is `rejected`"),
+        (r#"{"Status": "needs review"}"#, "`status` is `needs_review`"),
+        (r#"{"status": ["draft"]}"#, "`status` is `draft`"),
+        (r#"{"status": ["active", "In-Review!"]}"#, "`status` is `in_review`"),
+        (r#"{"status": ["active"]}"#, ""),
+        (r#"{"status": []}"#, "`status` is unknown"),
+        (r#"{"status": {"is": "draft"}}"#, "`status` is unknown"),
+        (r#"{"lifecycle_state": false}"#, "`lifecycle_state` is unknown"),
+        (r#"{"status": null, "sensitivity": null}"#, ""),
+        (r#"{"status": "", "lifecycle_state": "reviewed"}"#, ""),
+        (r#"{"status": "active", "STATUS": "archived"}"#, "`status` is `archived`"),
+        (r#"{"Sensitivity": "restricted"}"#, "`sensitivity` is `restricted`"),
+        (r#"{"sensitivity": ["public"]}"#, "`sensitivity` is unknown"),
+    ] {
+        let members = serde_json::from_str(members).unwrap();
+        assert_eq!(withheld(&members).unwrap_or_default(), reason, "{members:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn every_piece_is_bounded_and_every_word_is_in_one(text in "([a-zé]{1,9}|[. \n#*`~]{1,3}|[a-z]{500,900}){0,40}") {
