@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::source::{Entry, MOST_ID, Remembered};
+use super::source::{Entry, MOST_ID, Remembered, name_of};
 use crate::clean::{clean, one_line};
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
@@ -127,17 +127,26 @@ pub(super) fn folder(path: &Path) -> Result<Knowledge, String> {
     if found.is_empty() {
         return Err("no Markdown file (*.md) is in the folder".to_owned());
     }
+    let unreadable = |(place, path): &&Found| path.to_str().is_none() && place.contains(char::REPLACEMENT_CHARACTER);
+    let names: Vec<&str> = found.iter().filter(unreadable).map(|(place, _)| place.as_str()).collect();
     let (mut documents, left_out) = read(&found)?;
     if is_bundle(&documents) {
         documents.retain(|document| !document.is_named(INDEX) && !document.is_named(LOG));
     }
-    known(&documents, left_out)
+    let mut known = known(&documents, left_out)?;
+    if !names.is_empty() {
+        known.notes.push(format!("not UTF-8: the names of {}", listed(&names)));
+    }
+    Ok(known)
 }
 
-/// The Markdown files of a folder by their paths in it.
-fn documents(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
+/// A file by its path in the folder. Of names that are not UTF-8 several may be written in one way.
+type Found = (String, PathBuf);
+
+/// The Markdown files of a folder.
+fn documents(root: &Path) -> Result<BTreeSet<Found>, String> {
     const FIX: &str = "name a folder in it";
-    let mut found = BTreeMap::new();
+    let mut found = BTreeSet::new();
     let (mut folders, mut members) = (vec![(root.to_owned(), String::new(), 0)], 0);
     while let Some((folder, before, depth)) = folders.pop() {
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -160,7 +169,7 @@ fn documents(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
             if kind.is_dir() {
                 folders.push((path, format!("{inside}/"), depth + 1));
             } else if kind.is_file() && is_document(&path) {
-                found.insert(inside, path);
+                found.insert((inside, path));
             }
             if found.len() > MOST_DOCUMENTS {
                 return Err(format!("the folder holds more than {MOST_DOCUMENTS} Markdown files; {FIX}"));
@@ -207,7 +216,7 @@ impl Document {
 }
 
 /// The documents at these paths, and those that cannot be read.
-fn read(paths: &BTreeMap<String, PathBuf>) -> Result<(Vec<Document>, LeftOut), String> {
+fn read(paths: &BTreeSet<Found>) -> Result<(Vec<Document>, LeftOut), String> {
     let (mut documents, mut left_out, mut bytes) = (Vec::new(), LeftOut::default(), 0);
     for (place, path) in paths {
         match Document::read(place, path) {
@@ -359,7 +368,7 @@ fn listed(names: &[&str]) -> String {
 #[derive(Default)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
-    /// How often an id was given.
+    /// The last number of the ids that a prompt shows in this way.
     ids: BTreeMap<String, usize>,
 }
 
@@ -370,13 +379,24 @@ impl Entries {
             if self.entries.len() == MOST_ENTRIES {
                 return Err(format!("it makes more than {MOST_ENTRIES} memories; divide it"));
             }
-            let count = self.ids.entry(id.to_owned()).or_default();
-            *count += 1;
-            let id = if *count > 1 { short_id(&format!("{id}.{count}")) } else { short_id(id) };
+            let id = self.own_id(id);
             let text = if label.is_empty() { piece.to_owned() } else { format!("{label}: {piece}") };
             self.entries.push(Entry { memory: Remembered { id, text }, words: words.to_owned() });
         }
         Ok(())
+    }
+
+    /// The id, with a number behind it where a prompt would show one that was given already in the same way.
+    fn own_id(&mut self, id: &str) -> String {
+        let shown = |id: &str| name_of(id, "");
+        let first = short_id(id);
+        let count = self.ids.get(&shown(&first)).copied().unwrap_or_default();
+        let of = |number| if number > 1 { short_id(&format!("{id}.{number}")) } else { first.clone() };
+        let own = (count + 1..).map(|number| (number, of(number))).find(|(_, own)| !self.ids.contains_key(&shown(own)));
+        let (number, own) = own.unwrap_or((count, first.clone()));
+        self.ids.insert(shown(&own), 1);
+        self.ids.insert(shown(&first), number);
+        own
     }
 
     fn add_document(&mut self, document: &Document) -> Result<(), String> {

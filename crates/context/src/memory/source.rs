@@ -183,7 +183,7 @@ impl Recalled {
 }
 
 /// A foreign name as a part of a key: short, and without what keys are made of.
-fn name_of(text: &str, otherwise: &str) -> String {
+pub(super) fn name_of(text: &str, otherwise: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let name: String = text.chars().take(MOST_ID).map(plain).collect();
     if name.is_empty() { otherwise.to_owned() } else { name }

@@ -431,6 +431,44 @@ fn what_is_not_understood_of_a_state_is_withheld() {
     }
 }
 
+#[test]
+fn every_memory_has_an_id_of_its_own_as_a_prompt_shows_it() {
+    let id = |id: &str| format!("---\nid: {id}\n---\nText of {id}.\n");
+    let files = [
+        ("a/b.md", "One.\n".to_owned()),
+        ("a_b.md", "Two.\n".to_owned()),
+        ("x1.md", id("x")),
+        ("x2.md", id("x")),
+        ("x3.md", id("x.2")),
+        ("x4.md", id("x")),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    insta::assert_snapshot!(known(&files), @r"
+    a/b.md | b: One.
+    a_b.md.2 | a_b: Two.
+    x | x1: Text of x.
+    x.2 | x2: Text of x.
+    x.2.2 | x3: Text of x.2.
+    x.3 | x4: Text of x.
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_not_utf_8_lose_no_document() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder_of(&[("a.md", "Text.\n")]);
+    for (name, text) in [(b"\xfe.md", "One.\n"), (b"\xff.md", "Two.\n")] {
+        std::fs::write(folder.path().join("kb").join(OsStr::from_bytes(name)), text).unwrap();
+    }
+    insta::assert_snapshot!(shown(&LocalMemories::load(&folder.path().join("kb")).unwrap()), @r"
+    a.md | a: Text.
+    �.md | �: One.
+    �.md.2 | �: Two.
+    (not UTF-8: the names of �.md, �.md)
+    ");
+}
+
 proptest! {
     #[test]
     fn every_piece_is_bounded_and_every_word_is_in_one(text in "([a-zé]{1,9}|[. \n#*`~]{1,3}|[a-z]{500,900}){0,40}") {
