@@ -16,7 +16,7 @@ use super::knowledge::Knowledge;
 use super::{cards, knowledge};
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
-use crate::compile::{Memory, derived_from};
+use crate::compile::{Memory, Request, derived_from, shows_all};
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
@@ -115,9 +115,38 @@ pub struct Recalled {
 /// That of the source.
 pub fn recall(
     source: &dyn MemorySource,
+    asked: (Phase, &str),
+    bounds: RecallBounds,
+    config: &ContextConfig,
+) -> Result<Recalled, SourceError> {
+    recall_what_fits(source, asked, bounds, config, |_| true)
+}
+
+/// As [`recall`] for a request, within what its prompt has for memory beside that of the conversation: the prompt shows what
+/// comes.
+///
+/// # Errors
+/// That of the source.
+pub fn recall_for(
+    source: &dyn MemorySource,
+    request: &Request<'_>,
+    bounds: RecallBounds,
+    (transcript, own): (&Transcript, &Memory),
+    config: &ContextConfig,
+) -> Result<Recalled, SourceError> {
+    let fits = |facts: &[Fact]| {
+        let facts = own.facts.iter().chain(facts).cloned().collect();
+        shows_all(transcript, &Memory { facts, episodes: own.episodes.clone() }, request, config)
+    };
+    recall_what_fits(source, (request.phase, request.query), bounds, config, fits)
+}
+
+fn recall_what_fits(
+    source: &dyn MemorySource,
     (phase, query): (Phase, &str),
     bounds: RecallBounds,
     config: &ContextConfig,
+    fits: impl Fn(&[Fact]) -> bool,
 ) -> Result<Recalled, SourceError> {
     if bounds.tokens == 0 || bounds.memories == 0 || !config.policy.kinds_of(phase).contains(&ItemKind::MemoryFact) {
         return Ok(Recalled::default());
@@ -156,14 +185,15 @@ pub fn recall(
         let written = format!("{lines}- {}: {}\n", fact.key, fact.value);
         let room = recalled.facts.len() < bounds.memories;
         let tokens = if room && !known { config.estimator.count(&written) } else { 0 };
-        let fits = room && tokens <= bounds.tokens;
-        if known || !fits || fact.value.is_empty() {
+        let value = fact.value.clone();
+        recalled.facts.push(fact);
+        if known || !room || tokens > bounds.tokens || value.is_empty() || !fits(&recalled.facts) {
+            recalled.facts.pop();
             recalled.left_out += 1;
             continue;
         }
         (recalled.tokens, lines) = (tokens, written);
-        said.push((fact.value.clone(), set));
-        recalled.facts.push(fact);
+        said.push((value, set));
     }
     Ok(recalled)
 }
@@ -512,6 +542,40 @@ mod tests {
         assert_eq!(asked(&source, "pool", 3), Recalled { left_out: 2, ..Recalled::default() });
         let route = recall(&source, (Phase::Route, "pool"), RecallBounds::default(), &ContextConfig::default());
         assert_eq!(route.unwrap(), Recalled::default());
+    }
+
+    #[test]
+    fn a_prompt_shows_what_is_recalled_for_it() {
+        let long = format!("The pool {}", "word ".repeat(180));
+        let source = memories(&[&long, "The pool has 40 connections."]);
+        let (transcript, config) = (Transcript::default(), ContextConfig::default());
+        let bounds = RecallBounds { tokens: 2_000, memories: 9 };
+        let fact = |number: usize, value: &str| Fact { key: format!("own{number}"), value: value.to_owned() };
+        let shown = |budget, header: &str, own: &Memory| -> Vec<String> {
+            let request = Request { budget: Some(budget), header, ..Request::new(Phase::Answer, "pool") };
+            let recalled = recall_for(&source, &request, bounds, (&transcript, own), &config).unwrap();
+            assert_eq!(recalled.facts.len() + recalled.left_out, 2);
+            let mut memory = own.clone();
+            memory.facts.extend(recalled.facts.iter().cloned());
+            let artifacts = crate::store::MemoryArtifacts::default();
+            let firewall = crate::firewall::Firewall::with_defaults(&artifacts);
+            let prompt = crate::compile::compile(&transcript, &memory, &firewall, &request, &config).unwrap().prompt;
+            for fact in &recalled.facts {
+                assert!(prompt.contains(&format!("- {}: {}", fact.key, fact.value)), "{prompt}");
+            }
+            recalled.facts.into_iter().map(|fact| fact.key).collect()
+        };
+        let none = Memory::default();
+        assert_eq!(shown(1_000, "", &none), ["notes:m0", "notes:m1"]);
+        // The long one is not shown, and does not hide the short one.
+        assert_eq!(shown(120, "", &none), ["notes:m1"]);
+        assert_eq!(shown(20, "", &none), [""; 0]);
+        assert_eq!(shown(120, &"word ".repeat(110), &none), [""; 0]);
+        let derived = Fact { key: "r1:fact:0".to_owned(), value: "word ".repeat(90) };
+        let own = Memory { facts: vec![fact(0, &"w ".repeat(700)), derived], ..Memory::default() };
+        assert_eq!(shown(9_000, "", &own), ["notes:m1"]);
+        let own = Memory { facts: (0..64).map(|number| fact(number, "x")).collect(), ..Memory::default() };
+        assert_eq!(shown(9_000, "", &own), [""; 0]);
     }
 
     #[test]
