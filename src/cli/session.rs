@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::outside;
 use contextweaver_context::event::Phase;
-use contextweaver_context::memory::{RecallBounds, recall};
+use contextweaver_context::memory::{RecallBounds, recall_for};
 use contextweaver_context::store::database::Database;
 use contextweaver_context::store::{EpisodicStore, FactStore, Session, SessionError, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
@@ -103,7 +103,9 @@ impl PromptArgs {
         let mut notes = Vec::new();
         if let Some(source) = self.memory.as_deref().map(outside::memory).transpose()? {
             let bounds = RecallBounds { tokens: self.memory_tokens, ..RecallBounds::default() };
-            let recalled = recall(source.as_ref(), (phase, &self.query), bounds, config)?;
+            let request = Request { budget: self.budget, ..Request::new(phase, &self.query) };
+            let own = (&session.transcript, &memory);
+            let recalled = recall_for(source.as_ref(), &request, bounds, own, config)?;
             notes.push(recalled.note(source.name()));
             memory.facts.extend(recalled.facts);
         }

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(crate) use dedup::TURNING;
-pub(super) use frame::derived_from;
+pub(super) use frame::{derived_from, shows_all};
 pub use render::one_line;
 pub use render::unescape;
 pub(super) use render::{SCHEMA, TOOLS, named};

@@ -10,11 +10,11 @@ use super::config::ContextConfig;
 use super::firewall::{Firewall, FirewallError, Mask, Seen, fact_records};
 use super::handoff::{Handoff, HandoffRequest, hand_off};
 use super::hooks::Hooks;
-use super::memory::{MemorySource, RecallBounds, recall};
+use super::memory::{MemorySource, RecallBounds, recall_for};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::{BuildStats, ContextPack};
 use super::summary::{StructureSummarizer, Summarizer};
-use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput};
+use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput, Transcript};
 use crate::store::{StoreError, Stores, lock};
 
 /// A conversation: events go in, prompts come out. Threads share it by reference.
@@ -205,8 +205,8 @@ impl ContextManager {
     /// # Errors
     /// As [`compile_in`].
     pub fn build_request(&self, request: &Request) -> Result<ContextPack, ManagerError> {
-        let (transcript, (memory, note)) =
-            (self.stores.events.transcript()?, self.memory(request.phase, request.query)?);
+        let transcript = self.stores.events.transcript()?;
+        let (memory, note) = self.memory(&transcript, request)?;
         let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..*request };
             compile_in(workspace, &transcript, &memory, &self.firewall(), &request, &self.config)
@@ -220,7 +220,8 @@ impl ContextManager {
     /// # Errors
     /// As [`build_route_prompt`].
     pub fn build_route_prompt(&self, query: &str, cards: &[String]) -> Result<RoutePrompt, ManagerError> {
-        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Route, query)?);
+        let transcript = self.stores.events.transcript()?;
+        let (memory, note) = self.memory(&transcript, &Request::new(Phase::Route, query))?;
         let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..Request::new(Phase::Route, query) };
             build_route_prompt(workspace, (&transcript, &memory), &self.firewall(), &request, cards, &self.config)
@@ -233,7 +234,9 @@ impl ContextManager {
     /// # Errors
     /// As [`build_call_prompt`].
     pub fn build_call_prompt(&self, query: &str, tool: &str, schema: &str) -> Result<ContextPack, ManagerError> {
-        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Call, query)?);
+        let transcript = self.stores.events.transcript()?;
+        let (memory, note) =
+            self.memory(&transcript, &Request { footer: schema, ..Request::new(Phase::Call, query) })?;
         let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..Request::new(Phase::Call, query) };
             let log = (&transcript, &memory);
@@ -274,12 +277,12 @@ impl ContextManager {
         Ok(hand_off(&self.stores.events.transcript()?, &memory, request, &self.config))
     }
 
-    /// What is remembered, with what the memory source gives for a query, and what the record says of that.
-    fn memory(&self, phase: Phase, query: &str) -> Result<(Memory, Option<String>), StoreError> {
+    /// What is remembered, with what the memory source gives for a request, and what the record says of that.
+    fn memory(&self, transcript: &Transcript, request: &Request<'_>) -> Result<(Memory, Option<String>), StoreError> {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
         let mut memory = Memory { facts: self.stores.facts.all()?, episodes };
         let note = self.source.as_ref().map(|(source, bounds)| {
-            match recall(source.as_ref(), (phase, query), *bounds, &self.config) {
+            match recall_for(source.as_ref(), request, *bounds, (transcript, &memory), &self.config) {
                 Ok(recalled) => {
                     let note = recalled.note(source.name());
                     memory.facts.extend(recalled.facts);

@@ -15,5 +15,5 @@ pub use day::{Day, ParseDayError};
 #[cfg(feature = "sqlite")]
 pub use source::SqliteMemories;
 pub use source::{
-    LocalMemories, MemorySource, RecallBounds, Recalled, Remembered, SourceError, mem0, recall, shareable,
+    LocalMemories, MemorySource, RecallBounds, Recalled, Remembered, SourceError, mem0, recall, recall_for, shareable,
 };

@@ -41,7 +41,7 @@ pub(super) fn frame(
     }
     let lines = Lines::of(transcript, memory, request, config);
     let total = lines.episodes.len() + lines.facts.len();
-    let room = caller + (limit - caller) / 2;
+    let room = room(caller, limit);
     let written = |shown: usize| format!("{}{header}", lines.written(shown));
     // More lines cost more, so a binary search finds the most that fit; no lines always fit.
     let (mut low, mut high) = (0, total);
@@ -56,6 +56,24 @@ pub(super) fn frame(
     let head = written(low);
     let cost = meter.units(&format!("{head}{foot}"));
     Ok(Frame { head, foot, cost, omitted: total - low + lines.beyond })
+}
+
+/// Whether a prompt shows all of the memory but what was taken from results.
+pub(crate) fn shows_all(transcript: &Transcript, memory: &Memory, request: &Request, config: &ContextConfig) -> bool {
+    let meter = Meter::new(config.estimator);
+    let limit = meter.limit(request.budget.unwrap_or_else(|| config.budgets.of(request.phase)));
+    let header = if request.header.is_empty() { String::new() } else { format!("{}{SEPARATOR}", request.header) };
+    let lines = Lines::of(transcript, memory, request, config);
+    let chosen = memory.facts.iter().filter(|fact| derived_from(&fact.key).is_none()).count();
+    let written = lines.written(lines.episodes.len() + chosen.min(lines.facts.len()));
+    let caller = meter.units(&format!("{header}{}", request.footer));
+    chosen <= lines.facts.len()
+        && meter.units(&format!("{written}{header}{}", request.footer)) <= room(caller, limit.max(caller))
+}
+
+/// The units that memory and what the caller says may take: half of what the caller leaves is for memory.
+fn room(caller: usize, limit: usize) -> usize {
+    caller + (limit - caller) / 2
 }
 
 /// The lines of memory, in the order in which they may be shown.

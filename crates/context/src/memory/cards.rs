@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, text, until, withheld, words};
+use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, words};
 
 /// The members that name a card of `weaver-spec`: a lesson, a skill, a memory.
 const IDS: [&str; 3] = ["lesson_id", "skill_id", "memory_id"];
@@ -19,49 +19,85 @@ const LISTS: [(&str, &str); 7] = [
     ("anti_patterns", "Do not"),
 ];
 
+/// The members of cards alone: nothing with one of them is a fact, since it may be for nobody here.
+const OF_CARDS: [&str; 5] = ["lesson_id", "skill_id", "memory_id", "sensitivity", "lifecycle_state"];
+
 /// Reads cards: one object, a list, a pack of skills (all of which are a JSON document), or one object a line. `None` for
 /// what is something else.
 ///
 /// # Errors
-/// The place of what is no card among cards, or that none of them is for prompts.
+/// The place of what is no card among cards or has a member of one, or that none of them is for prompts.
 pub(super) fn read(document: Option<Value>, bytes: &[u8]) -> Option<Result<Knowledge, String>> {
+    let are_cards = |values: &[Value]| values.iter().any(|value| is_card(value) || of_card(value).is_some());
     let listed = match document {
         Some(Value::Array(values)) => values,
-        Some(Value::Object(mut members)) => match members.get_mut("skills").map(Value::take) {
-            Some(Value::Array(skills)) => skills.into_iter().map(unpacked).collect(),
-            _ => vec![Value::Object(members)],
-        },
+        Some(Value::Object(members)) => {
+            let skills = members.get("skills").and_then(Value::as_array);
+            let skills: Vec<Value> = skills.into_iter().flatten().cloned().map(unpacked).collect();
+            if are_cards(&skills) { skills } else { vec![Value::Object(members)] }
+        }
         Some(_) => return None,
         None => lines(bytes)?,
     };
-    listed.first().is_some_and(is_card).then(|| of_cards(&listed))
+    are_cards(&listed).then(|| of_cards(&listed))
 }
 
 fn of_cards(listed: &[Value]) -> Result<Knowledge, String> {
-    let (mut entries, mut left_out) = (Entries::default(), LeftOut::default());
+    let (mut entries, mut masked, mut left_out) = (Entries::default(), Entries::default(), LeftOut::default());
     for (number, value) in listed.iter().enumerate() {
         let Some(card) = value.as_object().filter(|_| is_card(value)) else {
-            return Err(format!("[{number}] is no lesson, skill or memory, but [0] is; move it to another file"));
+            return Err(no_card(listed, number));
         };
-        let id = IDS.iter().chain(&["id"]).find_map(|key| text(card, key)).unwrap_or_default();
+        let id_of = |card| IDS.iter().chain(&["id"]).find_map(|key| text(card, key)).unwrap_or_default();
         if let Some(reason) = withheld(card) {
-            left_out.add(reason, id);
+            left_out.add(reason, id_of(card));
             continue;
         }
-        let label = text(card, "title").or_else(|| text(card, "name")).unwrap_or_default();
-        let label = format!("{}{}", cut(label, MOST_LABEL), until(card));
-        let words = words(card, &["tags", "applicability", "applies_when", "memory_type"]);
-        entries.add(id, label.trim_start(), &said(card), &words)?;
+        for (entries, card) in [(&mut entries, card), (&mut masked, &masked_members(card))] {
+            let label = text(card, "title").or_else(|| text(card, "name")).unwrap_or_default();
+            let label = format!("{}{}", cut(label, MOST_LABEL), until(card));
+            let words = words(card, &["tags", "applicability", "applies_when", "memory_type"]);
+            entries.add(id_of(card), label.trim_start(), &said(card), &words)?;
+        }
     }
-    entries.finish(left_out.notes())
+    entries.finish(masked, left_out.notes())
 }
 
-/// The objects of JSON lines, if the first one is a card.
+/// What is missing where something is no card.
+fn no_card(listed: &[Value], number: usize) -> String {
+    let value = &listed[number];
+    match (of_card(value), listed.iter().position(is_card)) {
+        (Some(member), _) if IDS.iter().any(|key| value.get(key).is_some()) => {
+            let texts = TEXTS.map(|key| format!("`{key}`")).join(", ");
+            format!("[{number}] has `{member}` and says nothing; give it a text in {texts}, or a list such as `steps`")
+        }
+        (Some(member), _) => {
+            let ids = IDS.map(|key| format!("`{key}`")).join(", ");
+            format!("[{number}] has `{member}` and is no card; give it one of {ids}, or rename the member of a fact")
+        }
+        (None, Some(card)) => {
+            format!("[{number}] is no lesson, skill or memory, but [{card}] is; move it to another file")
+        }
+        (None, None) => format!("[{number}] is no lesson, skill or memory; move it to another file"),
+    }
+}
+
+/// The member of cards alone that is somewhere in a value.
+fn of_card(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Array(values) => values.iter().find_map(of_card),
+        Value::Object(members) => members.iter().find_map(|(name, value)| {
+            let member = OF_CARDS.iter().find(|member| name.trim().eq_ignore_ascii_case(member));
+            member.copied().or_else(|| of_card(value))
+        }),
+        _ => None,
+    }
+}
+
+/// The objects of JSON lines.
 fn lines(bytes: &[u8]) -> Option<Vec<Value>> {
-    let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let read = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();
-    let first = lines.next().and_then(read).filter(is_card)?;
-    std::iter::once(Some(first)).chain(lines.map(read)).collect()
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// A skill of a pack stands beside its digest.
@@ -76,7 +112,7 @@ fn is_card(value: &Value) -> bool {
     let Some(card) = value.as_object() else { return false };
     let of_lessonweaver =
         card.get("instructions").is_some_and(Value::is_array) || text(card, "proposed_lesson").is_some();
-    let says = TEXTS.iter().any(|key| text(card, key).is_some());
+    let says = !said(card).is_empty();
     IDS.iter().any(|key| text(card, key).is_some()) && says || text(card, "id").is_some() && of_lessonweaver
 }
 

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::source::{Entry, MOST_ID, Remembered};
-use crate::clean::one_line;
+use super::source::{Entry, MOST_ID, Remembered, name_of};
+use crate::clean::{clean, one_line};
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
-use crate::summary::{fence, heading};
+use crate::store::redact;
+use crate::summary::{Fenced, Fences, heading};
 use contextweaver_core::catalog::front_matter;
 use contextweaver_core::files::read_kept_file;
 use contextweaver_core::text::{counted, sha256_hex};
@@ -77,7 +78,27 @@ const WITHHELD: [&str; 9] = [
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     pub(super) entries: Vec<Entry>,
+    /// The same without secrets, where that is something else.
+    pub(super) masked: Option<Vec<Entry>>,
     pub(super) notes: Vec<String>,
+}
+
+/// A text without its secrets. What is divided or cut afterwards is masked before: half a secret is not recognised.
+fn masked(text: &str) -> String {
+    redact(&clean(text)).text.into_owned()
+}
+
+/// Members without the secrets in their texts.
+pub(super) fn masked_members(members: &Map<String, Value>) -> Map<String, Value> {
+    fn of(value: &Value) -> Value {
+        match value {
+            Value::String(text) => masked(text).into(),
+            Value::Array(values) => values.iter().map(of).collect(),
+            Value::Object(members) => masked_members(members).into(),
+            other => other.clone(),
+        }
+    }
+    members.iter().map(|(key, value)| (key.clone(), of(value))).collect()
 }
 
 /// Whether a name is that of a Markdown file.
@@ -106,17 +127,26 @@ pub(super) fn folder(path: &Path) -> Result<Knowledge, String> {
     if found.is_empty() {
         return Err("no Markdown file (*.md) is in the folder".to_owned());
     }
+    let unreadable = |(place, path): &&Found| path.to_str().is_none() && place.contains(char::REPLACEMENT_CHARACTER);
+    let names: Vec<&str> = found.iter().filter(unreadable).map(|(place, _)| place.as_str()).collect();
     let (mut documents, left_out) = read(&found)?;
     if is_bundle(&documents) {
         documents.retain(|document| !document.is_named(INDEX) && !document.is_named(LOG));
     }
-    known(&documents, left_out)
+    let mut known = known(&documents, left_out)?;
+    if !names.is_empty() {
+        known.notes.push(format!("not UTF-8: the names of {}", listed(&names)));
+    }
+    Ok(known)
 }
 
-/// The Markdown files of a folder by their paths in it.
-fn documents(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
+/// A file by its path in the folder. Of names that are not UTF-8 several may be written in one way.
+type Found = (String, PathBuf);
+
+/// The Markdown files of a folder.
+fn documents(root: &Path) -> Result<BTreeSet<Found>, String> {
     const FIX: &str = "name a folder in it";
-    let mut found = BTreeMap::new();
+    let mut found = BTreeSet::new();
     let (mut folders, mut members) = (vec![(root.to_owned(), String::new(), 0)], 0);
     while let Some((folder, before, depth)) = folders.pop() {
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -139,7 +169,7 @@ fn documents(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
             if kind.is_dir() {
                 folders.push((path, format!("{inside}/"), depth + 1));
             } else if kind.is_file() && is_document(&path) {
-                found.insert(inside, path);
+                found.insert((inside, path));
             }
             if found.len() > MOST_DOCUMENTS {
                 return Err(format!("the folder holds more than {MOST_DOCUMENTS} Markdown files; {FIX}"));
@@ -170,6 +200,12 @@ impl Document {
         Ok((Self { place: place.to_owned(), front, body }, text.len()))
     }
 
+    /// The same without its secrets.
+    fn masked(&self) -> Self {
+        let Self { place, front, body } = self;
+        Self { place: masked(place), front: masked_members(front), body: masked(body) }
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.place.rsplit('/').next().unwrap_or_default().eq_ignore_ascii_case(name)
     }
@@ -180,7 +216,7 @@ impl Document {
 }
 
 /// The documents at these paths, and those that cannot be read.
-fn read(paths: &BTreeMap<String, PathBuf>) -> Result<(Vec<Document>, LeftOut), String> {
+fn read(paths: &BTreeSet<Found>) -> Result<(Vec<Document>, LeftOut), String> {
     let (mut documents, mut left_out, mut bytes) = (Vec::new(), LeftOut::default(), 0);
     for (place, path) in paths {
         match Document::read(place, path) {
@@ -200,7 +236,8 @@ fn read(paths: &BTreeMap<String, PathBuf>) -> Result<(Vec<Document>, LeftOut), S
 
 /// What is in documents.
 fn known(documents: &[Document], mut left_out: LeftOut) -> Result<Knowledge, String> {
-    let (mut entries, mut keys): (_, BTreeMap<&str, Vec<&Document>>) = (Entries::default(), BTreeMap::new());
+    let (mut entries, mut masked) = (Entries::default(), Entries::default());
+    let mut keys: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
     for document in documents {
         if let Some(reason) = withheld(&document.front) {
             left_out.add(reason, &document.place);
@@ -210,9 +247,10 @@ fn known(documents: &[Document], mut left_out: LeftOut) -> Result<Knowledge, Str
             keys.entry(key).or_default().push(document);
         }
         entries.add_document(document)?;
+        masked.add_document(&document.masked())?;
     }
     let notes = left_out.notes().into_iter().chain(conflicts(&keys)).collect();
-    entries.finish(notes)
+    entries.finish(masked, notes)
 }
 
 /// Whether documents are the concepts of a bundle: the folder says so in its index, or each of them says what it is.
@@ -229,7 +267,7 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
     let told = |(key, documents): (&&str, &Vec<&Document>)| {
         let said: BTreeSet<&str> = documents.iter().map(|document| document.body.trim()).collect();
         let places: Vec<&str> = documents.iter().map(|document| document.place.as_str()).collect();
-        let told = || format!("`{}` is said in {} ways: {}", one_line(key), said.len(), listed(&places));
+        let told = || format!("`{}` is said in {} ways: {}", one_line(&masked(key)), said.len(), listed(&places));
         (said.len() > 1).then(told)
     };
     keys.iter().filter_map(told).collect()
@@ -237,19 +275,36 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
 
 /// Why a document or card is not for prompts, if it is not.
 pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
-    for key in ["status", "lifecycle_state"] {
-        let state = text(members, key).map(|state| state.trim().to_lowercase().replace(['-', ' '], "_"));
-        if let Some(state) = state.filter(|state| WITHHELD.contains(&state.as_str())) {
-            return Some(format!("`{key}` is `{state}`"));
+    let (mut states, mut levels) = (Vec::new(), Vec::new());
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        match name.trim().to_lowercase().as_str() {
+            key @ ("status" | "lifecycle_state") => states.push((key.to_owned(), value)),
+            "sensitivity" => levels.push(value),
+            _ => {}
         }
     }
-    let sensitivity = members.get("sensitivity").filter(|value| !value.is_null())?;
-    match sensitivity.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>() {
-        Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
-        Ok(level) => Some(format!("`sensitivity` is `{level}`")),
-        // What nobody here knows may be for nobody here.
-        Err(_) => Some("`sensitivity` is unknown".to_owned()),
-    }
+    states.into_iter().find_map(|(key, value)| state_withheld(&key, value)).or_else(|| {
+        let told = |value: &Value| match value.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>()
+        {
+            Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
+            Ok(level) => Some(format!("`sensitivity` is `{level}`")),
+            // What nobody here knows may be for nobody here.
+            Err(_) => Some("`sensitivity` is unknown".to_owned()),
+        };
+        levels.into_iter().find_map(told)
+    })
+}
+
+/// Why a state, or one of several, keeps something out of prompts.
+fn state_withheld(key: &str, value: &Value) -> Option<String> {
+    let unknown = || Some(format!("`{key}` is unknown"));
+    let states = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let told = |state: &Value| {
+        let Some(state) = state.as_str() else { return unknown() };
+        let state = state.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace(['-', ' '], "_");
+        WITHHELD.contains(&state.as_str()).then(|| format!("`{key}` is `{state}`"))
+    };
+    if states.is_empty() { unknown() } else { states.iter().find_map(told) }
 }
 
 /// The day from which something does not hold any more, as its source says it.
@@ -300,9 +355,9 @@ impl LeftOut {
     }
 }
 
-/// The first few of some names, and how many more there are.
+/// The first few of some names, without the secrets in them, and how many more there are.
 fn listed(names: &[&str]) -> String {
-    let mut shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| one_line(name)).collect();
+    let mut shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| one_line(&masked(name))).collect();
     if names.len() > MOST_NAMED {
         shown.push(format!("{} more", names.len() - MOST_NAMED));
     }
@@ -313,7 +368,7 @@ fn listed(names: &[&str]) -> String {
 #[derive(Default)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
-    /// How often an id was given.
+    /// The last number of the ids that a prompt shows in this way.
     ids: BTreeMap<String, usize>,
 }
 
@@ -324,13 +379,24 @@ impl Entries {
             if self.entries.len() == MOST_ENTRIES {
                 return Err(format!("it makes more than {MOST_ENTRIES} memories; divide it"));
             }
-            let count = self.ids.entry(id.to_owned()).or_default();
-            *count += 1;
-            let id = if *count > 1 { short_id(&format!("{id}.{count}")) } else { short_id(id) };
+            let id = self.own_id(id);
             let text = if label.is_empty() { piece.to_owned() } else { format!("{label}: {piece}") };
             self.entries.push(Entry { memory: Remembered { id, text }, words: words.to_owned() });
         }
         Ok(())
+    }
+
+    /// The id, with a number behind it where a prompt would show one that was given already in the same way.
+    fn own_id(&mut self, id: &str) -> String {
+        let shown = |id: &str| name_of(id, "");
+        let first = short_id(id);
+        let count = self.ids.get(&shown(&first)).copied().unwrap_or_default();
+        let of = |number| if number > 1 { short_id(&format!("{id}.{number}")) } else { first.clone() };
+        let own = (count + 1..).map(|number| (number, of(number))).find(|(_, own)| !self.ids.contains_key(&shown(own)));
+        let (number, own) = own.unwrap_or((count, first.clone()));
+        self.ids.insert(shown(&own), 1);
+        self.ids.insert(shown(&first), number);
+        own
     }
 
     fn add_document(&mut self, document: &Document) -> Result<(), String> {
@@ -364,8 +430,8 @@ impl Entries {
         Ok(())
     }
 
-    /// What was read, with what its record says.
-    pub(super) fn finish(self, mut notes: Vec<String>) -> Result<Knowledge, String> {
+    /// What was read, the same without secrets, and what the record says of it.
+    pub(super) fn finish(self, masked: Self, mut notes: Vec<String>) -> Result<Knowledge, String> {
         if self.entries.is_empty() {
             let why = notes.first().map(|note| format!("; {note}")).unwrap_or_default();
             return Err(format!("there is nothing in it for a prompt{why}"));
@@ -375,7 +441,8 @@ impl Entries {
             notes.truncate(MOST_NOTES);
             notes.push(more);
         }
-        Ok(Knowledge { entries: self.entries, notes })
+        let masked = (masked.entries != self.entries).then_some(masked.entries);
+        Ok(Knowledge { entries: self.entries, masked, notes })
     }
 }
 
@@ -390,16 +457,11 @@ struct Section<'t> {
 /// heading in a block of code is none.
 fn sections(body: &str) -> Vec<Section<'_>> {
     let mut sections = Vec::new();
-    let (mut headings, mut fenced): (Vec<(usize, &str)>, Option<&str>) = (Vec::new(), None);
+    let (mut headings, mut fences): (Vec<(usize, &str)>, Fences) = Default::default();
     let (mut start, mut at) = (0, 0);
     for line in body.split_inclusive('\n') {
-        let mark = fence(line);
-        match (fenced, mark) {
-            (None, Some(_)) => fenced = mark,
-            (Some(open), Some(mark)) if open == mark => fenced = None,
-            _ => {}
-        }
-        if let Some((level, title)) = heading(line).filter(|_| fenced.is_none()) {
+        let plain = fences.next(line) == Fenced::Not;
+        if let Some((level, title)) = heading(line).filter(|_| plain) {
             // Lines begin and end where characters do.
             sections.push(Section { headings: headings.clone(), text: body.get(start..at).unwrap_or_default() });
             headings.retain(|(above, _)| *above < level);
@@ -412,20 +474,75 @@ fn sections(body: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// The text without its comments, which a reader of the page does not see.
+/// The text without its comments, which a reader of the page does not see. What looks like one in code is none.
 fn without_comments(text: &str) -> Cow<'_, str> {
-    let (mut plain, mut rest) = (String::new(), text);
-    while let Some((before, comment)) = rest.split_once("<!--") {
-        // One that does not end is no comment.
-        let Some((_, behind)) = comment.split_once("-->") else { break };
-        plain.push_str(before);
-        rest = behind;
-    }
-    if rest.len() == text.len() {
+    if !text.contains("<!--") {
         return Cow::Borrowed(text);
     }
-    plain.push_str(rest);
+    let (mut plain, mut fences, mut rest) = (String::new(), Fences::default(), text);
+    while let Some(line) = rest.split_inclusive('\n').next() {
+        let end = match fences.next(line) {
+            Fenced::Not => without_comments_of_line(rest, &mut plain),
+            Fenced::Opens(_) | Fenced::Within => {
+                plain.push_str(line);
+                line.len()
+            }
+        };
+        rest = rest.get(end..).unwrap_or_default();
+    }
     Cow::Owned(plain)
+}
+
+/// Writes the first line of a text without its comments, and says where the next line begins: a comment, and code within a
+/// paragraph, may go on in further lines.
+fn without_comments_of_line(text: &str, plain: &mut String) -> usize {
+    let mut at = 0;
+    while let Some((rest, next)) = text.get(at..).and_then(|rest| Some((rest, rest.chars().next()?))) {
+        let ticks = rest.bytes().take_while(|byte| *byte == b'`').count();
+        let shown = match next {
+            '`' => code_span(rest, ticks).unwrap_or(ticks),
+            // What follows is a character like any other.
+            '\\' => 1 + rest.chars().nth(1).filter(char::is_ascii_punctuation).map_or(0, char::len_utf8),
+            '<' => {
+                match rest.strip_prefix("<!--").map(|comment| comment.split_once("-->")) {
+                    Some(Some((_, behind))) => {
+                        at = text.len() - behind.len();
+                        continue;
+                    }
+                    // One that does not end is no comment, and neither is any behind it.
+                    Some(None) => rest.len(),
+                    None => 1,
+                }
+            }
+            other => other.len_utf8(),
+        };
+        plain.push_str(rest.get(..shown).unwrap_or_default());
+        at += shown;
+        if next == '\n' {
+            break;
+        }
+    }
+    at
+}
+
+/// The length of the code within a paragraph that begins with so many backticks, if as many end it.
+fn code_span(text: &str, ticks: usize) -> Option<usize> {
+    let mut before = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim().is_empty() || before > 0 && heading(line).is_some() {
+            break;
+        }
+        let mut at = if before == 0 { ticks } else { 0 };
+        while let Some((skipped, rest)) = line.get(at..).and_then(|rest| Some((rest.find('`')?, rest))) {
+            let run = rest.bytes().skip(skipped).take_while(|byte| *byte == b'`').count();
+            at += skipped + run;
+            if run == ticks {
+                return Some(before + at);
+            }
+        }
+        before += line.len();
+    }
+    None
 }
 
 /// The text in pieces of at most [`MOST_TEXT`] characters: divided between paragraphs where that leaves pieces that say

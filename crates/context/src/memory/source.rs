@@ -16,12 +16,12 @@ use super::knowledge::Knowledge;
 use super::{cards, knowledge};
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
-use crate::compile::{Memory, derived_from};
+use crate::compile::{Memory, Request, derived_from, shows_all};
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, redact, redact_named};
-use contextweaver_core::files::read_file;
+use contextweaver_core::files::{read_file, without_mark};
 use contextweaver_core::text::{TermSet, Terms, jaccard};
 
 /// Characters of a memory at most.
@@ -80,7 +80,16 @@ pub trait MemorySource: Send + Sync {
     /// [`SourceError`] when it cannot be searched.
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError>;
 
-    /// What the record of a prompt says about the source: what of it was left out, and why.
+    /// The same for a prompt in which secrets are masked. [`recall`] masks the texts that come; a source that divides or cuts
+    /// texts masks them before, because half a secret is not recognised.
+    ///
+    /// # Errors
+    /// As [`MemorySource::search`].
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        self.search(query, bounds)
+    }
+
+    /// What the record of a prompt says about the source, without secrets: what of it was left out, and why.
     fn notes(&self) -> &[String] {
         &[]
     }
@@ -106,32 +115,68 @@ pub struct Recalled {
 /// That of the source.
 pub fn recall(
     source: &dyn MemorySource,
+    asked: (Phase, &str),
+    bounds: RecallBounds,
+    config: &ContextConfig,
+) -> Result<Recalled, SourceError> {
+    recall_what_fits(source, asked, bounds, config, |_| true)
+}
+
+/// As [`recall`] for a request, within what its prompt has for memory beside that of the conversation: the prompt shows what
+/// comes.
+///
+/// # Errors
+/// That of the source.
+pub fn recall_for(
+    source: &dyn MemorySource,
+    request: &Request<'_>,
+    bounds: RecallBounds,
+    (transcript, own): (&Transcript, &Memory),
+    config: &ContextConfig,
+) -> Result<Recalled, SourceError> {
+    let fits = |facts: &[Fact]| {
+        let facts = own.facts.iter().chain(facts).cloned().collect();
+        shows_all(transcript, &Memory { facts, episodes: own.episodes.clone() }, request, config)
+    };
+    recall_what_fits(source, (request.phase, request.query), bounds, config, fits)
+}
+
+fn recall_what_fits(
+    source: &dyn MemorySource,
     (phase, query): (Phase, &str),
     bounds: RecallBounds,
     config: &ContextConfig,
+    fits: impl Fn(&[Fact]) -> bool,
 ) -> Result<Recalled, SourceError> {
     if bounds.tokens == 0 || bounds.memories == 0 || !config.policy.kinds_of(phase).contains(&ItemKind::MemoryFact) {
         return Ok(Recalled::default());
     }
-    let found = source.search(query, bounds)?;
+    let found = match config.firewall.secrets {
+        Secrets::Keep => source.search(query, bounds),
+        Secrets::Redact => source.search_masked(query, bounds),
+    }?;
     let mut recalled = Recalled { notes: source.notes().to_vec(), ..Recalled::default() };
+    let name = match config.firewall.secrets {
+        Secrets::Keep => source.name().into(),
+        Secrets::Redact => redact(source.name()).text,
+    };
     let mut terms = Terms::default();
     let (mut said, mut lines): (Vec<(String, TermSet)>, String) = (Vec::new(), String::new());
     for (number, Remembered { id, text }) in found.into_iter().enumerate() {
-        let text = match config.firewall.secrets {
-            Secrets::Keep => clean(&text).into_owned(),
+        let (id, text) = match config.firewall.secrets {
+            Secrets::Keep => (id, clean(&text).into_owned()),
             Secrets::Redact => {
                 let (key, text) = (clean(&id), clean(&text));
                 // A fact is told as its key and its value.
-                match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
+                let text = match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
                     Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
                     None => redact(&text).text.into_owned(),
-                }
+                };
+                (redact(&id).text.into_owned(), text)
             }
         };
         let value = short(&text, MOST_TEXT.min(config.memory.max_fact_chars));
-        let fact =
-            Fact { key: format!("{}:{}", name_of(source.name(), "memory"), name_of(&id, &number.to_string())), value };
+        let fact = Fact { key: format!("{}:{}", name_of(&name, "memory"), name_of(&id, &number.to_string())), value };
         let set = terms.set(&fact.value);
         let known = said.iter().any(|(text, other)| {
             *text == fact.value || (!set.is_empty() && jaccard(&set, other) >= config.dedup.threshold)
@@ -140,14 +185,15 @@ pub fn recall(
         let written = format!("{lines}- {}: {}\n", fact.key, fact.value);
         let room = recalled.facts.len() < bounds.memories;
         let tokens = if room && !known { config.estimator.count(&written) } else { 0 };
-        let fits = room && tokens <= bounds.tokens;
-        if known || !fits || fact.value.is_empty() {
+        let value = fact.value.clone();
+        recalled.facts.push(fact);
+        if known || !room || tokens > bounds.tokens || value.is_empty() || !fits(&recalled.facts) {
+            recalled.facts.pop();
             recalled.left_out += 1;
             continue;
         }
         (recalled.tokens, lines) = (tokens, written);
-        said.push((fact.value.clone(), set));
-        recalled.facts.push(fact);
+        said.push((value, set));
     }
     Ok(recalled)
 }
@@ -160,20 +206,21 @@ impl Recalled {
             0 => String::new(),
             left_out => format!(", {left_out} more do not fit or say the same"),
         };
-        let about: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        let about: String = self.notes.iter().map(|note| format!("; {}", redact(note).text)).collect();
+        let source = redact(source).text;
         format!("memory `{source}`: {} memories of {} tokens{left_out}{about}", self.facts.len(), self.tokens)
     }
 }
 
 /// A foreign name as a part of a key: short, and without what keys are made of.
-fn name_of(text: &str, otherwise: &str) -> String {
+pub(super) fn name_of(text: &str, otherwise: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let name: String = text.chars().take(MOST_ID).map(plain).collect();
     if name.is_empty() { otherwise.to_owned() } else { name }
 }
 
 /// A memory, and the words by which it is found beside its text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) memory: Remembered,
     pub(super) words: String,
@@ -191,6 +238,8 @@ impl From<Remembered> for Entry {
 pub struct LocalMemories {
     name: String,
     entries: Vec<Entry>,
+    /// The same without secrets, where that is something else and was cut.
+    masked: Option<Vec<Entry>>,
     notes: Vec<String>,
 }
 
@@ -199,7 +248,7 @@ impl LocalMemories {
     #[must_use]
     pub fn new(name: &str, memories: Vec<Remembered>) -> Self {
         let entries = memories.into_iter().map(Entry::from).collect();
-        Self { name: name.to_owned(), entries, notes: Vec::new() }
+        Self { name: name.to_owned(), entries, masked: None, notes: Vec::new() }
     }
 
     /// What a memory holds, under a name.
@@ -218,8 +267,8 @@ impl LocalMemories {
         let refuse = |reason: String| SourceError { source_name: path.display().to_string(), reason };
         let told = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let known = |name: String, known: Result<Knowledge, String>| {
-            let Knowledge { entries, notes } = known.map_err(refuse)?;
-            Ok(Self { name, entries, notes })
+            let Knowledge { entries, masked, notes } = known.map_err(refuse)?;
+            Ok(Self { name, entries, masked, notes })
         };
         if path.is_dir() {
             return known(told(path.file_name()), knowledge::folder(path));
@@ -229,18 +278,21 @@ impl LocalMemories {
             return known(name, knowledge::document(path));
         }
         let bytes = read_file(path, MOST_BYTES).map_err(|error| refuse(error.reason.to_string()))?;
-        let document = serde_json::from_slice::<Value>(&bytes).ok();
+        let bytes = without_mark(&bytes);
+        let document = serde_json::from_slice::<Value>(bytes).ok();
+        // Another program may have a format of its own.
         let format = document.as_ref().and_then(|file| Some(file["format"].as_str()?.to_owned()));
-        let cards = if format.is_none() { cards::read(document, &bytes) } else { None };
+        let format = format.filter(|format| [MemoryFile::FORMAT, Session::FORMAT].contains(&format.as_str()));
+        let cards = if format.is_none() { cards::read(document, bytes) } else { None };
         if let Some(cards) = cards {
             return known(name, cards);
         }
         let memory = match format.as_deref() {
             Some(MemoryFile::FORMAT) => {
-                MemoryFile::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?.memory()
+                MemoryFile::parse(bytes, path).map_err(|error| refuse(error.to_string()))?.memory()
             }
             Some(Session::FORMAT) => {
-                let session = Session::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?;
+                let session = Session::parse(bytes, path).map_err(|error| refuse(error.to_string()))?;
                 let (facts, episodes) = (session.facts.all(), session.episodes.all());
                 let failed = |error: crate::store::StoreError| refuse(error.to_string());
                 Memory {
@@ -248,7 +300,7 @@ impl LocalMemories {
                     episodes: episodes.map_err(failed)?,
                 }
             }
-            _ => match (read_facts(&bytes), read_episodes(&bytes)) {
+            _ => match (read_facts(bytes), read_episodes(bytes)) {
                 (_, Ok(episodes)) => Memory { facts: Vec::new(), episodes },
                 (Ok(facts), Err(_)) => Memory { facts, episodes: Vec::new() },
                 (Err(error), Err(_)) => return Err(refuse(format!("no memories: {error}"))),
@@ -282,6 +334,10 @@ impl MemorySource for LocalMemories {
 
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
         Ok(best(&self.entries, query, bounds.memories))
+    }
+
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        Ok(best(self.masked.as_ref().unwrap_or(&self.entries), query, bounds.memories))
     }
 
     fn notes(&self) -> &[String] {
@@ -486,6 +542,40 @@ mod tests {
         assert_eq!(asked(&source, "pool", 3), Recalled { left_out: 2, ..Recalled::default() });
         let route = recall(&source, (Phase::Route, "pool"), RecallBounds::default(), &ContextConfig::default());
         assert_eq!(route.unwrap(), Recalled::default());
+    }
+
+    #[test]
+    fn a_prompt_shows_what_is_recalled_for_it() {
+        let long = format!("The pool {}", "word ".repeat(180));
+        let source = memories(&[&long, "The pool has 40 connections."]);
+        let (transcript, config) = (Transcript::default(), ContextConfig::default());
+        let bounds = RecallBounds { tokens: 2_000, memories: 9 };
+        let fact = |number: usize, value: &str| Fact { key: format!("own{number}"), value: value.to_owned() };
+        let shown = |budget, header: &str, own: &Memory| -> Vec<String> {
+            let request = Request { budget: Some(budget), header, ..Request::new(Phase::Answer, "pool") };
+            let recalled = recall_for(&source, &request, bounds, (&transcript, own), &config).unwrap();
+            assert_eq!(recalled.facts.len() + recalled.left_out, 2);
+            let mut memory = own.clone();
+            memory.facts.extend(recalled.facts.iter().cloned());
+            let artifacts = crate::store::MemoryArtifacts::default();
+            let firewall = crate::firewall::Firewall::with_defaults(&artifacts);
+            let prompt = crate::compile::compile(&transcript, &memory, &firewall, &request, &config).unwrap().prompt;
+            for fact in &recalled.facts {
+                assert!(prompt.contains(&format!("- {}: {}", fact.key, fact.value)), "{prompt}");
+            }
+            recalled.facts.into_iter().map(|fact| fact.key).collect()
+        };
+        let none = Memory::default();
+        assert_eq!(shown(1_000, "", &none), ["notes:m0", "notes:m1"]);
+        // The long one is not shown, and does not hide the short one.
+        assert_eq!(shown(120, "", &none), ["notes:m1"]);
+        assert_eq!(shown(20, "", &none), [""; 0]);
+        assert_eq!(shown(120, &"word ".repeat(110), &none), [""; 0]);
+        let derived = Fact { key: "r1:fact:0".to_owned(), value: "word ".repeat(90) };
+        let own = Memory { facts: vec![fact(0, &"w ".repeat(700)), derived], ..Memory::default() };
+        assert_eq!(shown(9_000, "", &own), ["notes:m1"]);
+        let own = Memory { facts: (0..64).map(|number| fact(number, "x")).collect(), ..Memory::default() };
+        assert_eq!(shown(9_000, "", &own), [""; 0]);
     }
 
     #[test]

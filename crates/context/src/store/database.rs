@@ -6,7 +6,6 @@
 //!
 //! A database has one connection, for one thread at a time; open the file again for reading in parallel.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -17,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBe
 
 use super::StoreError;
 use super::memory::lock;
-use contextweaver_core::files::make_private_file;
+use contextweaver_core::files::{make_private_file, open_kept_file};
 
 /// What the files of one kind have in common.
 #[derive(Debug)]
@@ -44,12 +43,13 @@ pub struct Database {
 }
 
 impl Database {
-    /// Whether there is an SQLite database at `path`, of whatever program: told by its first bytes.
+    /// Whether there is an SQLite database at `path`, of whatever program: told by its first bytes. A pipe is none, and
+    /// nothing of it is read: somebody else is to read it whole.
     #[must_use]
     pub fn is_at(path: &Path) -> bool {
         const START: &[u8; 16] = b"SQLite format 3\0";
         let mut start = [0; START.len()];
-        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        let read = open_kept_file(path).and_then(|mut file| file.read_exact(&mut start));
         read.is_ok() && start == *START
     }
 
@@ -231,6 +231,20 @@ fn write_ahead(connection: &Connection, patience: Duration) -> Result<(), Proble
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_is_no_database_and_stays_whole() {
+        use std::io::{Read as _, Write as _};
+        use std::os::fd::AsRawFd as _;
+        let (mut from, mut into) = std::io::pipe().unwrap();
+        into.write_all(b"SQLite format 3\0 and more").unwrap();
+        drop(into);
+        assert!(!Database::is_at(Path::new(&format!("/proc/self/fd/{}", from.as_raw_fd()))));
+        let mut all = String::new();
+        from.read_to_string(&mut all).unwrap();
+        assert_eq!(all, "SQLite format 3\0 and more");
+    }
 
     #[test]
     fn many_who_wait_for_another_process_wait_no_longer_than_one() {

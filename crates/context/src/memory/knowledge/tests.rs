@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::memory::{LocalMemories, MemorySource, RecallBounds};
+use crate::config::Secrets;
+use crate::event::Phase;
+use crate::memory::{LocalMemories, MemorySource, RecallBounds, recall};
 
 /// A folder with these files, in a folder `kb` of its own.
 fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -284,12 +286,187 @@ fn cards_of_others_are_memories() {
         said(&lesson.replace("\"active\"", "\"in_review\"")),
         "there is nothing in it for a prompt; left out: l1 (`lifecycle_state` is `in_review`)"
     );
+    // Nothing with a member of a card is read as facts or episodes: it may be for nobody here.
+    let says = "and says nothing; give it a text in `body`, `content`, `proposed_lesson`, `summary`, `description`, or a list such as `steps`";
+    let is_none = "and is no card; give it one of `lesson_id`, `skill_id`, `memory_id`, or rename the member of a fact";
+    for (text, reason) in [
+        (r#"{"lesson_id": "l1"}"#, format!("[0] has `lesson_id` {says}")),
+        (r#"{"skill_id": "s", "steps": "one text"}"#, format!("[0] has `skill_id` {says}")),
+        (
+            r#"[{"memory_id": "m", "content": {"text": "x"}, "key": "a", "value": "b"}]"#,
+            format!("[0] has `memory_id` {says}"),
+        ),
+        (r#"{"id": "e", "summary": "told", "Sensitivity": "restricted"}"#, format!("[0] has `sensitivity` {is_none}")),
+        (r#"{"pool": "40", "lifecycle_state": "rejected"}"#, format!("[0] has `lifecycle_state` {is_none}")),
+        (r#"{"lessons": [{"lesson_id": "a", "body": "b"}]}"#, format!("[0] has `lesson_id` {is_none}")),
+        (r#"{"skills": {"skill_id": "a", "body": "b"}}"#, format!("[0] has `skill_id` {is_none}")),
+        (
+            r#"[{"pool": "40"}, {"lesson_id": "a", "body": "b"}]"#,
+            "[0] is no lesson, skill or memory, but [1] is; move it to another file".to_owned(),
+        ),
+        (
+            "{\"key\": \"a\", \"value\": \"b\"}\n{\"key\": \"a\", \"value\": \"b\", \"sensitivity\": \"secret\"}\n",
+            "[0] is no lesson, skill or memory; move it to another file".to_owned(),
+        ),
+    ] {
+        assert_eq!(said(text), reason, "{text}");
+    }
+    // Lists alone say something, a format of another program is none of ours, and some editors write a mark.
+    let steps = r#"{"skill_id": "s", "title": "Deploy", "format": "text", "steps": ["Stop."], "status": "STATE"}"#;
+    assert_eq!(told("steps.json", &steps.replace("STATE", "active")), "s | Deploy: Steps: Stop.\n");
+    let rejected = "there is nothing in it for a prompt; left out: s (`status` is `rejected`)";
+    assert_eq!(said(&steps.replace("STATE", "rejected")), rejected);
+    assert_eq!(said(&format!("\u{feff}{}", steps.replace("STATE", "rejected"))), rejected);
+    assert_eq!(told("mark.json", "\u{feff}{\"pool\": \"40\"}"), "pool | pool: 40\n");
     // What only looks like one is what it was before.
-    assert_eq!(told("facts.json", r#"{"lesson_id": "l1"}"#), "lesson_id | lesson_id: l1\n");
+    assert_eq!(told("facts.json", r#"{"status": "draft"}"#), "status | status: draft\n");
     assert_eq!(
         told("episodes.jsonl", "{\"id\": \"e1\", \"summary\": \"raised the pool\"}\n"),
         "e1 | raised the pool\n"
     );
+}
+
+/// What a prompt is given of a source that masks secrets, or does not.
+fn recalled(path: &Path, secrets: Secrets) -> String {
+    let mut config = ContextConfig::default();
+    config.firewall.secrets = secrets;
+    let bounds = RecallBounds { memories: 99, tokens: 99_999 };
+    let source = LocalMemories::load(path).unwrap();
+    let recalled = recall(&source, (Phase::Answer, ""), bounds, &config).unwrap();
+    let facts: String = recalled.facts.iter().map(|fact| format!("{}: {}\n", fact.key, fact.value)).collect();
+    format!("{facts}{}\n", recalled.note("kb"))
+}
+
+#[test]
+fn no_part_of_a_secret_gets_past_a_cut() {
+    let token = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let line = "MIIEowIBAAKCAQEAx7Qn3fWb2p9LkTzVh4Rj8YcMd1Us6GoXa5EiZt0wNq+/BvKS";
+    let key =
+        format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----", format!("{line}\n").repeat(30));
+    let words = |characters: usize| "word ".repeat(characters / 5);
+    let front = format!("---\nid: {token}\nkey: {token}\ndescription: {} {token}\n---\n", words(580));
+    let files = [
+        ("pem.md", format!("# Pool\n\n{key}\n")),
+        ("border.md", format!("{}{token} end\n", words(580))),
+        ("apart.md", format!("{}pool_password = Xk7vQ2pLm9Rt4Zw8\n", words(580))),
+        ("title.md", format!("# {}{token}\ntext\n", words(65))),
+        ("one.md", format!("{front}One.\n")),
+        ("two.md", format!("{front}Two.\n")),
+        (&format!("{token}.md"), "---\nstatus: draft\n---\nNot yet.\n".to_owned()),
+        (&format!("f/{token}.md"), "Named.\n".to_owned()),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let folder = folder_of(&files);
+    let card = format!(
+        r#"{{"lesson_id": "{token}", "title": "{}{token}", "body": {}, "steps": ["{}{token}"], "stale_after": "{token}"}}"#,
+        words(145),
+        serde_json::to_string(&key).unwrap(),
+        words(580),
+    );
+    std::fs::write(folder.path().join("card.json"), card).unwrap();
+    std::fs::write(folder.path().join(format!("{token}.md")), "Text.\n").unwrap();
+    let named = recalled(&folder.path().join(format!("{token}.md")), Secrets::Redact);
+    assert!(named.starts_with("_REDACTED__github_token_:") && !named.contains("A1b2"), "{named}");
+    for source in ["kb", "card.json"] {
+        let path = folder.path().join(source);
+        let (masked, kept) = (recalled(&path, Secrets::Redact), recalled(&path, Secrets::Keep));
+        for part in ["A1b2", "Q7r8", "K1l2", line, &line[20..40], "Xk7v", "Zw8"] {
+            assert!(!masked.contains(part), "{part}: {masked}");
+        }
+        assert!(masked.contains("[REDACTED: private_key]") && masked.contains("[REDACTED: github_token]"), "{masked}");
+        assert!(kept.contains(line) && kept.contains(token) && !kept.contains("REDACTED: private"), "{kept}");
+    }
+    let notes = LocalMemories::load(&folder.path().join("kb")).unwrap().notes().to_vec();
+    assert_eq!(
+        notes,
+        [
+            "left out: REDACTED: github_token.md (`status` is `draft`)",
+            "`REDACTED: github_token` is said in 2 ways: one.md, two.md"
+        ]
+    );
+}
+
+#[test]
+fn comments_are_removed_and_code_is_not() {
+    for (text, plain) in [
+        ("a <!-- b --> c", "a  c"),
+        ("a <!-- b\n\n## c\n--> d", "a  d"),
+        ("a <!-- b", "a <!-- b"),
+        ("`<!--` begins one\n\n## Kept\n\n`-->` ends it", "`<!--` begins one\n\n## Kept\n\n`-->` ends it"),
+        ("```html\n<!-- shown -->\n```\n<!-- not -->", "```html\n<!-- shown -->\n```\n"),
+        ("````\n```\n<!-- shown -->\n````", "````\n```\n<!-- shown -->\n````"),
+        ("<!--\n```\n-->\n<!-- b -->c", "\nc"),
+        ("``a ` <!-- b --> `` c<!-- d -->", "``a ` <!-- b --> `` c"),
+        ("a ` b <!-- c -->", "a ` b "),
+        ("a ` b\n\n<!-- c --> `", "a ` b\n\n `"),
+        ("`a\n<!-- b -->` c", "`a\n<!-- b -->` c"),
+        ("a ` b\n# `c` <!-- d -->", "a ` b\n# `c` "),
+        ("<!-- a --><!-- b `<!--` c", "<!-- b `<!--` c"),
+        ("\\` <!-- a --> ` b \\<!-- c -->", "\\`  ` b \\<!-- c -->"),
+        ("é\\é<!-- a -->\\", "é\\é\\"),
+    ] {
+        assert_eq!(without_comments(text), plain, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_of_a_state_is_withheld() {
+    for (members, reason) in [
+        (r#"{"status": "Rejected."}"#, "`status` is `rejected`"),
+        (r#"{"Status": "needs review"}"#, "`status` is `needs_review`"),
+        (r#"{"status": ["draft"]}"#, "`status` is `draft`"),
+        (r#"{"status": ["active", "In-Review!"]}"#, "`status` is `in_review`"),
+        (r#"{"status": ["active"]}"#, ""),
+        (r#"{"status": []}"#, "`status` is unknown"),
+        (r#"{"status": {"is": "draft"}}"#, "`status` is unknown"),
+        (r#"{"lifecycle_state": false}"#, "`lifecycle_state` is unknown"),
+        (r#"{"status": null, "sensitivity": null}"#, ""),
+        (r#"{"status": "", "lifecycle_state": "reviewed"}"#, ""),
+        (r#"{"status": "active", "STATUS": "archived"}"#, "`status` is `archived`"),
+        (r#"{"Sensitivity": "restricted"}"#, "`sensitivity` is `restricted`"),
+        (r#"{"sensitivity": ["public"]}"#, "`sensitivity` is unknown"),
+    ] {
+        let members = serde_json::from_str(members).unwrap();
+        assert_eq!(withheld(&members).unwrap_or_default(), reason, "{members:?}");
+    }
+}
+
+#[test]
+fn every_memory_has_an_id_of_its_own_as_a_prompt_shows_it() {
+    let id = |id: &str| format!("---\nid: {id}\n---\nText of {id}.\n");
+    let files = [
+        ("a/b.md", "One.\n".to_owned()),
+        ("a_b.md", "Two.\n".to_owned()),
+        ("x1.md", id("x")),
+        ("x2.md", id("x")),
+        ("x3.md", id("x.2")),
+        ("x4.md", id("x")),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    insta::assert_snapshot!(known(&files), @r"
+    a/b.md | b: One.
+    a_b.md.2 | a_b: Two.
+    x | x1: Text of x.
+    x.2 | x2: Text of x.
+    x.2.2 | x3: Text of x.2.
+    x.3 | x4: Text of x.
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_not_utf_8_lose_no_document() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder_of(&[("a.md", "Text.\n")]);
+    for (name, text) in [(b"\xfe.md", "One.\n"), (b"\xff.md", "Two.\n")] {
+        std::fs::write(folder.path().join("kb").join(OsStr::from_bytes(name)), text).unwrap();
+    }
+    insta::assert_snapshot!(shown(&LocalMemories::load(&folder.path().join("kb")).unwrap()), @r"
+    a.md | a: Text.
+    �.md | �: One.
+    �.md.2 | �: Two.
+    (not UTF-8: the names of �.md, �.md)
+    ");
 }
 
 proptest! {

@@ -96,10 +96,60 @@ fn opening(front: &str) -> Option<usize> {
     None
 }
 
-/// The marker of a code fence, `` ``` `` or `~~~`.
-pub(crate) fn fence(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    ["```", "~~~"].into_iter().find(|fence| line.starts_with(fence))
+/// A line that begins or ends a block of code: at least three `` ` `` or `~`, and what stands behind them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fence<'l> {
+    mark: u8,
+    length: usize,
+    info: &'l str,
+}
+
+/// The fence that a line is, if it is one. Backticks with another one behind them are code within a line.
+pub(super) fn fence(line: &str) -> Option<Fence<'_>> {
+    let line = line.trim();
+    let mark = *line.as_bytes().first().filter(|mark| b"`~".contains(mark))?;
+    let length = line.bytes().take_while(|byte| *byte == mark).count();
+    let info = line.get(length..)?.trim();
+    (length >= 3 && !(mark == b'`' && info.contains('`'))).then_some(Fence { mark, length, info })
+}
+
+/// What a line is to the blocks of code of its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fenced<'l> {
+    /// It is in none.
+    Not,
+    /// It begins one, and says this about it.
+    Opens(&'l str),
+    /// It is within one, or ends it.
+    Within,
+}
+
+/// Follows the lines of a text into its blocks of code and out of them.
+#[derive(Debug, Default)]
+pub(crate) struct Fences {
+    /// The mark of the block that is open, and the least length of the fence that ends it.
+    open: Option<(u8, usize)>,
+}
+
+impl Fences {
+    /// What the next line is.
+    pub(crate) fn next<'l>(&mut self, line: &'l str) -> Fenced<'l> {
+        let fence = fence(line);
+        match (self.open, fence) {
+            (Some((mark, least)), Some(fence)) => {
+                if fence.mark == mark && fence.length >= least && fence.info.is_empty() {
+                    self.open = None;
+                }
+                Fenced::Within
+            }
+            (Some(_), None) => Fenced::Within,
+            (None, Some(Fence { mark, length, info })) => {
+                self.open = Some((mark, length));
+                Fenced::Opens(info)
+            }
+            (None, None) => Fenced::Not,
+        }
+    }
 }
 
 /// Whether `line` is an item of a list.
@@ -113,7 +163,7 @@ pub(super) fn is_item(line: &str) -> bool {
 impl<'a> Outline<'a> {
     fn read(text: &'a str) -> Self {
         let mut outline = Self::default();
-        let mut fenced: Option<&str> = None;
+        let mut fences = Fences::default();
         let mut front = false;
         let mut in_table = false;
         let mut before = "";
@@ -129,17 +179,13 @@ impl<'a> Outline<'a> {
                 }
                 continue;
             }
-            let mark = fence(line);
-            if let Some(open) = fenced {
-                if mark == Some(open) {
-                    fenced = None;
+            match fences.next(line) {
+                Fenced::Not => {}
+                Fenced::Opens(info) => {
+                    outline.code_block(info);
+                    continue;
                 }
-                continue;
-            }
-            if let Some(mark) = mark {
-                outline.code_block(line.trim_start().trim_start_matches(['`', '~']).trim());
-                fenced = Some(mark);
-                continue;
+                Fenced::Within => continue,
             }
             let row = line.trim_start().starts_with('|');
             if row {
@@ -326,7 +372,7 @@ pub(super) fn headings_piece(headings: &[Heading], head: &str) -> Option<Piece> 
 #[cfg(test)]
 mod tests {
     use super::super::told;
-    use super::unlinked;
+    use super::{Fenced, Fences, unlinked};
 
     #[test]
     fn titles_are_read_without_their_links() {
@@ -382,6 +428,37 @@ mod tests {
         25: End.
         last line: End.
         ");
+    }
+
+    #[test]
+    fn a_block_of_code_ends_with_a_fence_like_the_one_it_began_with() {
+        let places = |text: &str| -> String {
+            let mut fences = Fences::default();
+            let place = |line| match fences.next(line) {
+                Fenced::Not => '.',
+                Fenced::Opens(_) => '<',
+                Fenced::Within => '|',
+            };
+            text.lines().map(place).collect()
+        };
+        for (text, blocks) in [
+            ("a\n```sh\nb\n```\nc", ".<||."),
+            ("````md\n```\nb\n```\n````\nc", "<||||."),
+            ("```\nb\n`````  \nc", "<||."),
+            ("```\nb\n```sh\nc\n```\nd", "<||||."),
+            ("~~~ a`b`\n```\n~~~\nc", "<||."),
+            ("```code``` in a line\n# c", ".."),
+            ("``\nb\n~~", "..."),
+            ("- a\n  ```\n  b\n  ```\nc", ".<||."),
+            ("```\nnever closed", "<|"),
+        ] {
+            assert_eq!(places(text), blocks, "{text}");
+        }
+        let told = told(
+            "````md\n# In it\n```sh\n```\n````\n\n# Behind it\n\n- one\n- two\n\n```x``` is code.\n\n## Last\n",
+            60,
+        );
+        assert!(told.contains("2 headings, 1 code block"), "{told}");
     }
 
     #[test]
