@@ -153,7 +153,7 @@ fn a_configuration_is_previewed_and_examined() {
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
     error: none.yaml: No such file or directory (os error 2)
-      name a file that exists, or create one with `mcp import --write`
+      name a file that exists, or create one with `mcp import --write` or `mcp add`
     1 error, 0 warnings, 0 notes
     next, when that is fixed: contextweaver mcp doctor --config none.yaml
     ");
@@ -1643,4 +1643,118 @@ fn servers_that_need_no_process_are_served() {
         "{}",
         started.shown()
     );
+}
+
+#[test]
+fn a_server_is_added_to_a_configuration_and_removed() {
+    let files = Files::new();
+    let run = |words: &[&str]| {
+        let home = files.path("").display().to_string();
+        files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]).shown()
+    };
+    let program = env!("CARGO_BIN_EXE_contextweaver");
+    let mut shown = vec![run(&["preview"]), run(&["import"])];
+    shown.push(run(&["add", "git", "-e", "LOG=debug", "-e", "GIT_TOKEN=hunter2", "--", "uvx", "mcp-server-git"]));
+    shown.push(run(&["add", "git", "--", "other"]));
+    shown.push(run(&["add", "docs", "https://h.example/mcp", "-H", "Authorization: Bearer hunter2", "-t", "sse"]));
+    let gateway = std::fs::read_to_string(files.path("gateway.yaml")).unwrap();
+    shown.push(gateway.clone());
+    files.write("gateway.yaml", gateway.replace("upstreams:", "top_k: 5 # five\nupstreams: # mine"));
+    shown.push(run(&["add", "git", "--force", "--", "./git"]));
+    shown.push(run(&["remove", "docs"]));
+    shown.push(std::fs::read_to_string(files.path("gateway.yaml")).unwrap());
+    for wrong in [
+        &["add", "x"] as &[&str],
+        &["add", "x", "uvx"],
+        &["add", "x", "http://h", "-e", "A=b"],
+        &["add", "x", "-H", "A: b", "--", "y"],
+        &["add", "x", "-t", "http", "--", "y"],
+        &["add", "GIT", "--", "./git"],
+        &["add", "x", "--config", ".mcp.json", "--", "y"],
+        &["remove", "docs"],
+    ] {
+        shown.push(run(wrong));
+    }
+    insta::assert_snapshot!(shown.join("\n"), @"
+    exit 2
+    error: there is no gateway.yaml in this folder; name a configuration with --config, or make one: contextweaver mcp import --write gateway.yaml takes the servers of your clients, contextweaver mcp add NAME -- COMMAND adds one
+
+    exit 2
+    error: no client's file with servers was found; name one, or add a server yourself: contextweaver mcp add NAME -- COMMAND
+
+    exit 0
+    gateway.yaml: added `git`
+      uvx mcp-server-git LOG=*** GIT_TOKEN=***
+      note: the value of `GIT_TOKEN` may be a secret: set GIT_TOKEN in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor
+
+    exit 2
+    error: gateway.yaml: there is a server `git` already; choose another name, or replace it with --force
+
+    exit 0
+    gateway.yaml: added `docs`
+      https://h.example/mcp Authorization=***
+      note: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor
+
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
+    upstreams:
+      git:
+        command: uvx
+        args:
+        - mcp-server-git
+        env:
+          LOG: debug
+          GIT_TOKEN: ${env:GIT_TOKEN}
+      docs:
+        type: sse
+        url: https://h.example/mcp
+        headers:
+          Authorization: Bearer ${env:DOCS_AUTHORIZATION}
+
+    exit 0
+    gateway.yaml: added `git`
+      ./git
+      note: clients start the gateway in a folder of their choice; write the full path of the program
+    next: contextweaver mcp doctor
+
+    exit 0
+    gateway.yaml: removed `docs`
+
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
+    top_k: 5 # five
+    upstreams: # mine
+      git:
+        command: ./git
+
+    exit 2
+    error: say how `x` is reached: contextweaver mcp add x -- PROGRAM ARGUMENTS, or contextweaver mcp add x URL
+
+    exit 2
+    error: `uvx` is not an address that begins with http:// or https://; a program stands behind `--`: contextweaver mcp add x -- uvx
+
+    exit 2
+    error: --env is for a program; a server at an address takes --header
+
+    exit 2
+    error: --header is for a server at an address; a program takes --env
+
+    exit 2
+    error: --transport http and sse are for a server at an address; give its URL in place of the program
+
+    exit 2
+    error: `GIT` cannot be added: the configuration already has it, as `git`
+
+    exit 2
+    error: .mcp.json is the file of a client; name another file with --config
+
+    exit 2
+    error: gateway.yaml: there is no server `docs`; it has git
+    ");
+    files.write("session.ndjson", SESSION);
+    run(&["add", "notes", "--config", "notes.json", "--", program, "mcp", "playback", "session.ndjson"]);
+    assert!(run(&["preview", "--config", "notes.json"]).contains("notes: 2 tools"));
+    assert_eq!(files.names(), ["gateway.yaml", "notes.json", "session.ndjson"]);
 }

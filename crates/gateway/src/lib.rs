@@ -73,6 +73,7 @@ pub use operations::references::resolved;
 pub use operations::replay::{Replay, ReplayError, serve_replay};
 pub use operations::rights::Rights;
 pub use operations::running_stats::{RunningStats, RunningTool};
+pub use operations::servers::new_server;
 pub use operations::tool_rows::{NeverCalled, ToolRow, ToolRows};
 pub use protocol::client_info::{Capabilities, ClientInfo, LogLevel};
 pub use protocol::listing::{Listing, ServerInfo};

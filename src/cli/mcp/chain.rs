@@ -27,8 +27,8 @@ pub(super) fn config(named: Option<&Path>) -> Result<PathBuf> {
         Some(path) => Ok(path.to_owned()),
         None if Path::new(CONFIG).exists() => Ok(PathBuf::from(CONFIG)),
         None => bail!(
-            "there is no {CONFIG} in this folder; name a configuration with --config, or make one: \
-             contextweaver mcp import --write {CONFIG}"
+            "there is no {CONFIG} in this folder; name a configuration with --config, or make one: contextweaver mcp \
+             import --write {CONFIG} takes the servers of your clients, contextweaver mcp add NAME -- COMMAND adds one"
         ),
     }
 }

@@ -202,7 +202,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         Err(error) => {
             let remedy = match path.exists() {
                 true => "name a configuration: a YAML or JSON file",
-                false => "name a file that exists, or create one with `mcp import --write`",
+                false => "name a file that exists, or create one with `mcp import --write` or `mcp add`",
             };
             return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
         }
