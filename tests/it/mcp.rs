@@ -159,6 +159,51 @@ fn a_configuration_is_previewed_and_examined() {
     ");
 }
 
+#[test]
+fn a_clients_file_and_a_wrong_field_are_named_as_such() {
+    let files = Files::new();
+    files.write("mcp.json", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    files.write("wrong.yaml", "upstream: {a: {command: a}}\n");
+    files.write("empty.yaml", "{}\n");
+    let mut shown = String::new();
+    for run in [
+        &["serve", "--config", "mcp.json"] as &[&str],
+        &["doctor", "--config", "mcp.json"],
+        &["serve", "--config", "wrong.yaml"],
+        &["serve", "--config", "empty.yaml"],
+        &["doctor", "--config", "empty.yaml"],
+    ] {
+        let run = files.run(&[&["mcp"], run].concat()).shown();
+        let told = run.split_once("; expected one of mode").map_or(&*run, |(before, _)| before);
+        let told = told.split_once(" expected one of mode").map_or(told, |(before, _)| before);
+        shown.push_str(told.trim_end());
+        shown.push_str("\n\n");
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 2
+    error: mcp.json: this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import mcp.json --write gateway.yaml
+
+    exit 1
+    error: mcp.json: this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import mcp.json --write gateway.yaml
+      name the configuration that this writes with --config
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config mcp.json
+
+    exit 2
+    error: wrong.yaml: line 1, column 1: unknown field `upstream`; did you mean `upstreams`?
+
+    exit 2
+    error: the gateway did not start
+      caused by: the configuration lists no servers under `upstreams`; add one: contextweaver mcp add NAME -- COMMAND
+
+    exit 1
+    error: empty.yaml: there is nothing to serve
+      add a server with `mcp add NAME -- COMMAND`, or import a client's servers with `mcp import`
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config empty.yaml
+    ");
+}
+
 /// A diagnosis is of servers that others wrote, and goes to others: it is text, without secrets and whole.
 #[test]
 fn a_diagnosis_is_a_page() {

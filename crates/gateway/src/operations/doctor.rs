@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
 use crate::common::settings::is_loopback;
+use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
 use crate::guard::config::StatePlace;
 use crate::guard::pins::{FilePins, PinMode};
@@ -227,14 +228,13 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
     let config = match GatewayConfig::parse_for_a_look(&text, folder, &lookup) {
         Ok(config) => Some(config),
         Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
-            complaints.push(Complaint::new(
-                Severity::Error,
-                place.clone(),
-                reason,
-                "fix the file; `contextweaver schema gateway` prints every field",
-            ));
+            let remedy = match &error {
+                ConfigError::ClientsFile { .. } => "name the configuration that this writes with --config",
+                _ => "fix the file; `contextweaver schema gateway` prints every field",
+            };
+            let reason = error.of_file(path).to_string();
+            let reason = reason.strip_prefix(&format!("{place}: ")).unwrap_or(&reason);
+            complaints.push(Complaint::new(Severity::Error, place.clone(), reason, remedy));
             None
         }
     };
