@@ -98,11 +98,51 @@ fn what_a_server_lists_is_saved_and_served() {
 
     exit 2
     error: the server did not return its lists
-      caused by: `no-such-program` cannot be started: No such file or directory (os error 2)
+      caused by: `no-such-program` cannot be started: it is not a program on the PATH; install it, or write its full path
 
     exit 2
     error: name a program after `--`, or an address with --url
     "#);
+}
+
+#[test]
+#[cfg(unix)]
+fn why_a_server_ended_is_shown_without_secrets() {
+    let files = Files::new();
+    let script = "echo \"no such package; key $KEY\" >&2; printf '\\033[31mgive another name\\033[0m\\n' >&2; exit 1";
+    let config = serde_json::json!({"upstreams": {"a": {"command": "sh", "args": ["-c", script], "env": {"KEY": "${env:A_KEY}"}}}});
+    files.write("gateway.json", config.to_string());
+    let run = |words: &[&str]| files.run_with(&[&["mcp"], words].concat(), &[("A_KEY", "hunter2-of-a")]).shown();
+    let mut shown = String::new();
+    for words in [
+        &["doctor", "--config", "gateway.json"] as &[&str],
+        &["capture", "--out", "x.json", "--", "sh", "-c", "echo oh no >&2; exit 4"],
+        &["serve", "--config", "gateway.json", "--dry-run"],
+    ] {
+        for line in run(words).lines().filter(|line| !line.contains("the connection is lost")) {
+            shown.push_str(line.split_once("serving: ").map_or(line, |(_, line)| line));
+            shown.push('\n');
+        }
+        shown.push('\n');
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 1
+    a: does not work
+      not in a sandbox: it may do whatever the gateway's user may
+    error: upstreams.a: the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+      fix what it says, or start it by hand with the same arguments
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config gateway.json
+
+    exit 2
+    error: the server did not return its lists
+      caused by: the process has ended (exit status: 4); it printed: oh no
+
+    exit 2
+    did not start; the others are served upstream=a fault=the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+    error: the gateway did not start
+      caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+    ");
 }
 
 #[test]

@@ -41,7 +41,7 @@ use contextweaver_routing::{FeedbackError, RoutingConfig};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An upstream that must start did not answer.
-    #[error("upstream `{name}` did not start: {fault}; fix it, or set `startup.mode: degraded` and `required: false`")]
+    #[error("upstream `{name}` did not start: {}; fix it, or set `startup.mode: degraded` and `required: false`", .fault.in_full())]
     Upstream {
         /// The name of the upstream.
         name: String,
@@ -586,6 +586,7 @@ fn check_start(
             if upstream.required || config.startup.mode == StartMode::Strict {
                 return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
             }
+            let fault = fault.in_full();
             tracing::warn!(upstream = %name, %fault, "did not start; the others are served");
             reasons.push(format!("{name}: {fault}"));
         }

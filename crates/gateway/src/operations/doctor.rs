@@ -594,9 +594,12 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
+                Fault::Ended { said, .. } if !said.is_empty() => {
+                    "fix what it says, or start it by hand with the same arguments"
+                }
                 _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
             };
-            return vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)];
+            return vec![Complaint::new(Severity::Error, place, redact(&fault.in_full()).text, remedy)];
         }
     };
     let listing = &capture.listing;
