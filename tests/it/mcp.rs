@@ -1205,7 +1205,7 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         }
     });
 
-    let runs: [&[&str]; 9] = [
+    let runs: [&[&str]; 11] = [
         &["health", "--url", &open],
         &["health", "--url", open.trim_end_matches("mcp"), "--format", "json"],
         &["health", "--url", &closed],
@@ -1215,6 +1215,8 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         &["health", "--url", &other],
         &["health", "--url", &other],
         &["stats", "--url", &closed, "--token-file", "other"],
+        &["stats", "--url", &closed],
+        &["health", "--url", &closed, "--token-file", "other"],
     ];
     let mut shown = String::new();
     for run in runs {
@@ -1271,7 +1273,13 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
     error: OTHER/healthz: the server answered 404 Not Found he\u{1b}[m
 
     exit 2
-    error: CLOSED/metrics: the gateway answered 401 Unauthorized; give its token with --token-file
+    error: CLOSED/metrics: the gateway does not know the token in other; check that file
+
+    exit 2
+    error: CLOSED/metrics: the gateway wants a token; give it with --token-file
+
+    exit 2
+    error: CLOSED/healthz: the gateway does not know the token in other; check that file
     "#);
     let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
     // Before the first session nothing was spared, and nothing is said of that.

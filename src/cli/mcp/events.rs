@@ -214,8 +214,10 @@ fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write
         let running::Answer { address, status, text } =
             running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE).await?;
         if !status.is_success() {
-            let hint = if status == 401 { "; give its token with --token-file" } else { "" };
-            bail!("{address}: the gateway answered {status}{hint}");
+            if status == 401 {
+                bail!(running::unknown_token(&address, args.token_file.as_deref()));
+            }
+            bail!("{address}: the gateway answered {status}");
         }
         RunningStats::of_metrics(&text).with_context(|| format!("{address}: these are not the metrics of a gateway"))
     };
