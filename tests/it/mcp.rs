@@ -53,6 +53,49 @@ fn a_refused_address_starts_no_server() {
 }
 
 #[test]
+fn an_address_that_cannot_be_used_is_said_to_be_so() {
+    let files = files();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let named = taken.replace("127.0.0.1", "localhost");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let serve = ["mcp", "serve", "--config", "gateway.json", "--transport", "http", "--listen"];
+    let mut shown = String::new();
+    for run in [
+        &[&serve as &[&str], &[&*taken]].concat() as &[&str],
+        &[&serve as &[&str], &[&*named]].concat(),
+        &[&serve as &[&str], &["18101"]].concat(),
+        &["serve", "--listen", &taken],
+        &["mcp", "health", "--url", &free],
+    ] {
+        let told = files.run(run).shown();
+        let told = told.split("\n  caused by: error sending").next().unwrap();
+        let told = told.replace(&taken, "TAKEN").replace(&free, "FREE");
+        shown.push_str(told.trim_end());
+        shown.push_str("\n\n");
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: invalid value '18101' for '--listen <ADDRESS:PORT>': write an IP address and a port, such as 127.0.0.1:8100
+
+    For more information, try '--help'.
+
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: no gateway answers at FREE; start one with `contextweaver mcp serve --transport http --listen FREE`, or give its address with --url
+      caused by: http://FREE/healthz
+    ");
+}
+
+#[test]
 fn what_a_server_lists_is_saved_and_served() {
     let files = files();
     let program = env!("CARGO_BIN_EXE_contextweaver");
