@@ -216,7 +216,7 @@ fn a_configuration_is_previewed_and_examined() {
 
     served, with findings in their schemas
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
-    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from
+    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from; for servers of none: contextweaver mcp import --show-client CLIENT
     "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
@@ -435,6 +435,30 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     b (empty.json) is left out: it has no `url`
     error: no server can be imported
     ");
+}
+
+#[test]
+fn a_file_that_was_named_is_found_again() {
+    let files = Files::new();
+    files.write("mcp.json", r#"{"mcpServers": {"a": {"command": "/no/such/a"}}}"#);
+    let run = |words: &[&str]| {
+        let home = files.path("home").display().to_string();
+        files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)])
+    };
+    assert_eq!(run(&["import", "mcp.json", "--apply"]).code, 0);
+    let config = std::fs::read_to_string(files.path("gateway.yaml")).unwrap() + "diagnostics: gateway.jsonl\n";
+    files.write("gateway.yaml", config);
+    let shown = [run(&["import", "--restore"]).shown(), run(&["stats"]).shown()];
+    insta::assert_snapshot!(shown.join("\n"), @"
+    exit 2
+    error: no client's file has a backup of `mcp import --apply`; if you named a file then, name it again: contextweaver mcp import mcp.json --restore
+
+    exit 2
+    error: there are no calls yet: the gateway writes gateway.jsonl when a client uses it
+    ");
+    let config = std::fs::read_to_string(files.path("gateway.yaml")).unwrap().replace("/no/such/a", "sh");
+    files.write("gateway.yaml", config);
+    assert!(!run(&["preview"]).stderr.contains("--apply"));
 }
 
 /// A client starts the gateway in a folder of its own choice: the entry names program and configuration by their whole paths.

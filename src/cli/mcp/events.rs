@@ -158,6 +158,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.watch {
         return follow(args, &path, price.as_ref(), out);
     }
+    if args.events.is_none() && !path.exists() {
+        bail!("there are no calls yet: the gateway writes {} when a client uses it", path.display());
+    }
     let window = args.window.map_or_else(Window::all, |span| Window::of_last(span, OffsetDateTime::now_utc()));
     let place = || path.display().to_string();
     let file = open(&path, args.by == Some(By::Session))?;

@@ -389,7 +389,7 @@ pub(super) fn backup_of(path: &Path) -> PathBuf {
 
 /// The file as it was left with the gateway.
 fn left_of(path: &Path) -> PathBuf {
-    beside(path, ".with-contextweaver")
+    beside(path, chain::LEFT)
 }
 
 /// What lies beside a client's file that has a gateway.
@@ -500,7 +500,12 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
         }
     }
     if files.is_empty() {
-        bail!("no client's file has a backup of `mcp import --apply`");
+        let here = chain::applied_in(folder);
+        let file = here.first().map_or_else(|| "FILE".to_owned(), |file| quoted(&file.to_string_lossy()));
+        bail!(
+            "no client's file has a backup of `mcp import --apply`; if you named a file then, name it again: contextweaver mcp \
+             import {file} --restore"
+        );
     }
     let mut writes = Writes::default();
     let mut reports = Vec::new();

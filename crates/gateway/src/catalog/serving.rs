@@ -65,6 +65,9 @@ pub enum StartError {
         "no tool, resource or prompt is served; check `include_tools` or set `startup.fail_on_empty_catalog: false`"
     )]
     Empty,
+    /// The configuration has neither upstreams nor a catalog.
+    #[error("the configuration lists no servers under `upstreams`; add one: contextweaver mcp add NAME -- COMMAND")]
+    NoServers,
     /// The catalog, or the file of answers to its calls, cannot be read.
     #[error(transparent)]
     Catalog(#[from] FileCatalogError),
@@ -250,6 +253,9 @@ impl Serving {
                     Some((name, listing))
                 });
                 listings.extend(now.chain(last_time));
+                if must_serve && config.upstreams.is_empty() {
+                    return Err(StartError::NoServers);
+                }
                 if must_serve && listings.values().all(|listing| listing.is_empty()) {
                     return Err(StartError::Empty);
                 }

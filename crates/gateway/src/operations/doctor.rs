@@ -260,7 +260,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         && config.upstreams.is_empty()
         && config.catalog.is_none()
     {
-        let remedy = "add a server under `upstreams`, or import a client's servers with `mcp import`";
+        let remedy = "add a server with `mcp add NAME -- COMMAND`, or import a client's servers with `mcp import`";
         complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
     }
     (config, complaints)
