@@ -68,7 +68,7 @@ pub(super) enum Command {
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
     /// Show what a gateway did: tokens saved, success, durations, errors
-    #[command(visible_alias = "stats")]
+    #[command(name = "stats", visible_alias = "events")]
     Events(events::Args),
     /// Collect what others need to help you, without secrets, in one archive
     IncidentPack(incident_pack::Args),

@@ -1,4 +1,4 @@
-//! `mcp events`, also called `mcp stats`: what a gateway did, by its file of events or by the metrics of one that runs.
+//! `mcp stats`, also called `mcp events`: what a gateway did, by its file of events or by the metrics of one that runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -47,7 +47,7 @@ Examples:
   contextweaver mcp stats --window 7d --html stats.html
   contextweaver mcp stats --watch
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token --watch
-  contextweaver mcp events --events gateway.jsonl --format json")]
+  contextweaver mcp stats --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
     /// The file of events
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
