@@ -11,7 +11,7 @@ use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "HTTP")]
 pub(super) struct HttpArgs {
-    #[arg(long, value_name = "ADDRESS:PORT", help = listen_help(HttpConfig::default().listen))]
+    #[arg(long, value_name = "ADDRESS:PORT", help = listen_help(HttpConfig::default().listen), value_parser = address)]
     listen: Option<SocketAddr>,
     /// A file with the bearer token that clients must present
     #[arg(long, value_name = "FILE")]
@@ -22,6 +22,13 @@ pub(super) struct HttpArgs {
     /// An origin whose pages may use it, or `*`; repeatable
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
     allowed_origins: Vec<OriginRule>,
+}
+
+/// An address to listen at; `localhost` is that of this machine alone.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let parsed = named.as_deref().unwrap_or(text).parse::<SocketAddr>();
+    parsed.map_err(|_| "write an IP address and a port, such as 127.0.0.1:8100".to_owned())
 }
 
 /// The help of `--listen` of a command that listens at `default`.

@@ -1,5 +1,6 @@
 //! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
+mod add;
 mod approvals;
 mod audit;
 mod capture;
@@ -15,6 +16,7 @@ mod playback;
 mod preview;
 mod record;
 mod reload;
+mod remove;
 mod rows;
 mod running;
 mod serve;
@@ -40,6 +42,10 @@ pub(super) enum Command {
     Doctor(doctor::Args),
     /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
     Import(import::Args),
+    /// Add a server to a configuration, which is made if there is none
+    Add(add::Args),
+    /// Remove a server from a configuration
+    Remove(remove::Args),
     /// Save the definitions that a server lists as a catalog file
     #[command(alias = "snapshot")]
     Capture(capture::Args),
@@ -62,7 +68,7 @@ pub(super) enum Command {
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
     /// Show what a gateway did: tokens saved, success, durations, errors
-    #[command(visible_alias = "stats")]
+    #[command(name = "stats", visible_alias = "events")]
     Events(events::Args),
     /// Collect what others need to help you, without secrets, in one archive
     IncidentPack(incident_pack::Args),
@@ -74,6 +80,8 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Preview(args) => preview::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
         Command::Import(args) => import::run(args, out),
+        Command::Add(args) => add::run(args, out),
+        Command::Remove(args) => remove::run(args, out),
         Command::Capture(args) => capture::run(args, out),
         Command::MemoryServe(args) => memory_serve::run(args),
         Command::Record(args) => record::run(args),

@@ -53,6 +53,49 @@ fn a_refused_address_starts_no_server() {
 }
 
 #[test]
+fn an_address_that_cannot_be_used_is_said_to_be_so() {
+    let files = files();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let named = taken.replace("127.0.0.1", "localhost");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let serve = ["mcp", "serve", "--config", "gateway.json", "--transport", "http", "--listen"];
+    let mut shown = String::new();
+    for run in [
+        &[&serve as &[&str], &[&*taken]].concat() as &[&str],
+        &[&serve as &[&str], &[&*named]].concat(),
+        &[&serve as &[&str], &["18101"]].concat(),
+        &["serve", "--listen", &taken],
+        &["mcp", "health", "--url", &free],
+    ] {
+        let told = files.run(run).shown();
+        let told = told.split("\n  caused by: error sending").next().unwrap();
+        let told = told.replace(&taken, "TAKEN").replace(&free, "FREE");
+        shown.push_str(told.trim_end());
+        shown.push_str("\n\n");
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: invalid value '18101' for '--listen <ADDRESS:PORT>': write an IP address and a port, such as 127.0.0.1:8100
+
+    For more information, try '--help'.
+
+    exit 2
+    error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
+
+    exit 2
+    error: no gateway answers at FREE; start one with `contextweaver mcp serve --transport http --listen FREE`, or give its address with --url
+      caused by: http://FREE/healthz
+    ");
+}
+
+#[test]
 fn what_a_server_lists_is_saved_and_served() {
     let files = files();
     let program = env!("CARGO_BIN_EXE_contextweaver");
@@ -98,11 +141,51 @@ fn what_a_server_lists_is_saved_and_served() {
 
     exit 2
     error: the server did not return its lists
-      caused by: `no-such-program` cannot be started: No such file or directory (os error 2)
+      caused by: `no-such-program` cannot be started: it is not a program on the PATH; install it, or write its full path
 
     exit 2
     error: name a program after `--`, or an address with --url
     "#);
+}
+
+#[test]
+#[cfg(unix)]
+fn why_a_server_ended_is_shown_without_secrets() {
+    let files = Files::new();
+    let script = "echo \"no such package; key $KEY\" >&2; printf '\\033[31mgive another name\\033[0m\\n' >&2; exit 1";
+    let config = serde_json::json!({"upstreams": {"a": {"command": "sh", "args": ["-c", script], "env": {"KEY": "${env:A_KEY}"}}}});
+    files.write("gateway.json", config.to_string());
+    let run = |words: &[&str]| files.run_with(&[&["mcp"], words].concat(), &[("A_KEY", "hunter2-of-a")]).shown();
+    let mut shown = String::new();
+    for words in [
+        &["doctor", "--config", "gateway.json"] as &[&str],
+        &["capture", "--out", "x.json", "--", "sh", "-c", "echo oh no >&2; exit 4"],
+        &["serve", "--config", "gateway.json", "--dry-run"],
+    ] {
+        for line in run(words).lines().filter(|line| !line.contains("the connection is lost")) {
+            shown.push_str(line.split_once("serving: ").map_or(line, |(_, line)| line));
+            shown.push('\n');
+        }
+        shown.push('\n');
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 1
+    a: does not work
+      not in a sandbox: it may do whatever the gateway's user may
+    error: upstreams.a: the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+      fix what it says, or start it by hand with the same arguments
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config gateway.json
+
+    exit 2
+    error: the server did not return its lists
+      caused by: the process has ended (exit status: 4); it printed: oh no
+
+    exit 2
+    did not start; the others are served upstream=a fault=the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+    error: the gateway did not start
+      caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
+    ");
 }
 
 #[test]
@@ -133,7 +216,7 @@ fn a_configuration_is_previewed_and_examined() {
 
     served, with findings in their schemas
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
-    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from
+    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from; for servers of none: contextweaver mcp import --show-client CLIENT
     "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
@@ -153,9 +236,54 @@ fn a_configuration_is_previewed_and_examined() {
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
     error: none.yaml: No such file or directory (os error 2)
-      name a file that exists, or create one with `mcp import --write`
+      name a file that exists, or create one with `mcp import --write` or `mcp add`
     1 error, 0 warnings, 0 notes
     next, when that is fixed: contextweaver mcp doctor --config none.yaml
+    ");
+}
+
+#[test]
+fn a_clients_file_and_a_wrong_field_are_named_as_such() {
+    let files = Files::new();
+    files.write("mcp.json", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    files.write("wrong.yaml", "upstream: {a: {command: a}}\n");
+    files.write("empty.yaml", "{}\n");
+    let mut shown = String::new();
+    for run in [
+        &["serve", "--config", "mcp.json"] as &[&str],
+        &["doctor", "--config", "mcp.json"],
+        &["serve", "--config", "wrong.yaml"],
+        &["serve", "--config", "empty.yaml"],
+        &["doctor", "--config", "empty.yaml"],
+    ] {
+        let run = files.run(&[&["mcp"], run].concat()).shown();
+        let told = run.split_once("; expected one of mode").map_or(&*run, |(before, _)| before);
+        let told = told.split_once(" expected one of mode").map_or(told, |(before, _)| before);
+        shown.push_str(told.trim_end());
+        shown.push_str("\n\n");
+    }
+    insta::assert_snapshot!(shown, @"
+    exit 2
+    error: mcp.json: this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import mcp.json --write gateway.yaml
+
+    exit 1
+    error: mcp.json: this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import mcp.json --write gateway.yaml
+      name the configuration that this writes with --config
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config mcp.json
+
+    exit 2
+    error: wrong.yaml: line 1, column 1: unknown field `upstream`; did you mean `upstreams`?
+
+    exit 2
+    error: the gateway did not start
+      caused by: the configuration lists no servers under `upstreams`; add one: contextweaver mcp add NAME -- COMMAND
+
+    exit 1
+    error: empty.yaml: there is nothing to serve
+      add a server with `mcp add NAME -- COMMAND`, or import a client's servers with `mcp import`
+    1 error, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config empty.yaml
     ");
 }
 
@@ -307,6 +435,30 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     b (empty.json) is left out: it has no `url`
     error: no server can be imported
     ");
+}
+
+#[test]
+fn a_file_that_was_named_is_found_again() {
+    let files = Files::new();
+    files.write("mcp.json", r#"{"mcpServers": {"a": {"command": "/no/such/a"}}}"#);
+    let run = |words: &[&str]| {
+        let home = files.path("home").display().to_string();
+        files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)])
+    };
+    assert_eq!(run(&["import", "mcp.json", "--apply"]).code, 0);
+    let config = std::fs::read_to_string(files.path("gateway.yaml")).unwrap() + "diagnostics: gateway.jsonl\n";
+    files.write("gateway.yaml", config);
+    let shown = [run(&["import", "--restore"]).shown(), run(&["stats"]).shown()];
+    insta::assert_snapshot!(shown.join("\n"), @"
+    exit 2
+    error: no client's file has a backup of `mcp import --apply`; if you named a file then, name it again: contextweaver mcp import mcp.json --restore
+
+    exit 2
+    error: there are no calls yet: the gateway writes gateway.jsonl when a client uses it
+    ");
+    let config = std::fs::read_to_string(files.path("gateway.yaml")).unwrap().replace("/no/such/a", "sh");
+    files.write("gateway.yaml", config);
+    assert!(!run(&["preview"]).stderr.contains("--apply"));
 }
 
 /// A client starts the gateway in a folder of its own choice: the entry names program and configuration by their whole paths.
@@ -1120,7 +1272,7 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         }
     });
 
-    let runs: [&[&str]; 9] = [
+    let runs: [&[&str]; 11] = [
         &["health", "--url", &open],
         &["health", "--url", open.trim_end_matches("mcp"), "--format", "json"],
         &["health", "--url", &closed],
@@ -1130,6 +1282,8 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         &["health", "--url", &other],
         &["health", "--url", &other],
         &["stats", "--url", &closed, "--token-file", "other"],
+        &["stats", "--url", &closed],
+        &["health", "--url", &closed, "--token-file", "other"],
     ];
     let mut shown = String::new();
     for run in runs {
@@ -1186,7 +1340,13 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
     error: OTHER/healthz: the server answered 404 Not Found he\u{1b}[m
 
     exit 2
-    error: CLOSED/metrics: the gateway answered 401 Unauthorized; give its token with --token-file
+    error: CLOSED/metrics: the gateway does not know the token in other; check that file
+
+    exit 2
+    error: CLOSED/metrics: the gateway wants a token; give it with --token-file
+
+    exit 2
+    error: CLOSED/healthz: the gateway does not know the token in other; check that file
     "#);
     let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
     // Before the first session nothing was spared, and nothing is said of that.
@@ -1643,4 +1803,118 @@ fn servers_that_need_no_process_are_served() {
         "{}",
         started.shown()
     );
+}
+
+#[test]
+fn a_server_is_added_to_a_configuration_and_removed() {
+    let files = Files::new();
+    let run = |words: &[&str]| {
+        let home = files.path("").display().to_string();
+        files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]).shown()
+    };
+    let program = env!("CARGO_BIN_EXE_contextweaver");
+    let mut shown = vec![run(&["preview"]), run(&["import"])];
+    shown.push(run(&["add", "git", "-e", "LOG=debug", "-e", "GIT_TOKEN=hunter2", "--", "uvx", "mcp-server-git"]));
+    shown.push(run(&["add", "git", "--", "other"]));
+    shown.push(run(&["add", "docs", "https://h.example/mcp", "-H", "Authorization: Bearer hunter2", "-t", "sse"]));
+    let gateway = std::fs::read_to_string(files.path("gateway.yaml")).unwrap();
+    shown.push(gateway.clone());
+    files.write("gateway.yaml", gateway.replace("upstreams:", "top_k: 5 # five\nupstreams: # mine"));
+    shown.push(run(&["add", "git", "--force", "--", "./git"]));
+    shown.push(run(&["remove", "docs"]));
+    shown.push(std::fs::read_to_string(files.path("gateway.yaml")).unwrap());
+    for wrong in [
+        &["add", "x"] as &[&str],
+        &["add", "x", "uvx"],
+        &["add", "x", "http://h", "-e", "A=b"],
+        &["add", "x", "-H", "A: b", "--", "y"],
+        &["add", "x", "-t", "http", "--", "y"],
+        &["add", "GIT", "--", "./git"],
+        &["add", "x", "--config", ".mcp.json", "--", "y"],
+        &["remove", "docs"],
+    ] {
+        shown.push(run(wrong));
+    }
+    insta::assert_snapshot!(shown.join("\n"), @"
+    exit 2
+    error: there is no gateway.yaml in this folder; name a configuration with --config, or make one: contextweaver mcp import --write gateway.yaml takes the servers of your clients, contextweaver mcp add NAME -- COMMAND adds one
+
+    exit 2
+    error: no client's file with servers was found; name one, or add a server yourself: contextweaver mcp add NAME -- COMMAND
+
+    exit 0
+    gateway.yaml: added `git`
+      uvx mcp-server-git LOG=*** GIT_TOKEN=***
+      note: the value of `GIT_TOKEN` may be a secret: set GIT_TOKEN in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor
+
+    exit 2
+    error: gateway.yaml: there is a server `git` already; choose another name, or replace it with --force
+
+    exit 0
+    gateway.yaml: added `docs`
+      https://h.example/mcp Authorization=***
+      note: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor
+
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
+    upstreams:
+      git:
+        command: uvx
+        args:
+        - mcp-server-git
+        env:
+          LOG: debug
+          GIT_TOKEN: ${env:GIT_TOKEN}
+      docs:
+        type: sse
+        url: https://h.example/mcp
+        headers:
+          Authorization: Bearer ${env:DOCS_AUTHORIZATION}
+
+    exit 0
+    gateway.yaml: added `git`
+      ./git
+      note: clients start the gateway in a folder of their choice; write the full path of the program
+    next: contextweaver mcp doctor
+
+    exit 0
+    gateway.yaml: removed `docs`
+
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
+    top_k: 5 # five
+    upstreams: # mine
+      git:
+        command: ./git
+
+    exit 2
+    error: say how `x` is reached: contextweaver mcp add x -- PROGRAM ARGUMENTS, or contextweaver mcp add x URL
+
+    exit 2
+    error: `uvx` is not an address that begins with http:// or https://; a program stands behind `--`: contextweaver mcp add x -- uvx
+
+    exit 2
+    error: --env is for a program; a server at an address takes --header
+
+    exit 2
+    error: --header is for a server at an address; a program takes --env
+
+    exit 2
+    error: --transport http and sse are for a server at an address; give its URL in place of the program
+
+    exit 2
+    error: `GIT` cannot be added: the configuration already has it, as `git`
+
+    exit 2
+    error: .mcp.json is the file of a client; name another file with --config
+
+    exit 2
+    error: gateway.yaml: there is no server `docs`; it has git
+    ");
+    files.write("session.ndjson", SESSION);
+    run(&["add", "notes", "--config", "notes.json", "--", program, "mcp", "playback", "session.ndjson"]);
+    assert!(run(&["preview", "--config", "notes.json"]).contains("notes: 2 tools"));
+    assert_eq!(files.names(), ["gateway.yaml", "notes.json", "session.ndjson"]);
 }

@@ -295,7 +295,7 @@ fn what_pages_say_is_what_happens() {
         not run: it reads what your gateway wrote.
     docs/formats.md: blocks run 1, outputs compared 0
     docs/from-contextweaver-py.md: blocks run 0, outputs compared 0
-    docs/gateway.md: blocks run 2, outputs compared 4
+    docs/gateway.md: blocks run 3, outputs compared 4
         not run: it reads the files of the clients on your machine.
         not run: it changes the files of your clients.
         not run: it starts your servers.

@@ -261,8 +261,9 @@ const SIMILAR: f64 = 0.7;
 /// The number of characters of a wrong name that are compared; no id is longer.
 const COMPARED: usize = 240;
 
-/// The name most similar to `value`; of equally similar ones the first in order.
-fn nearest(value: &str, known: &BTreeSet<&str>) -> Option<String> {
+/// The name most similar to `value`; of equally similar ones the first in order, and none where all are too different.
+#[must_use]
+pub fn nearest(value: &str, known: &BTreeSet<&str>) -> Option<String> {
     let value: String = value.chars().take(COMPARED).collect();
     let mut best: Option<(&str, f64)> = None;
     for name in known {

@@ -37,7 +37,7 @@ pub use config::{
     RoutingConfig, Scorer, TreeConfig,
 };
 pub use feedback::{FeedbackConfig, FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
-pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
+pub use filter::{AllowSet, Filter, FilterError, Placement, Subject, nearest};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};
 pub use hit::{Hit, SCORE_UNITS};

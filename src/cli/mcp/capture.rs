@@ -59,7 +59,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = upstream(args)?;
     let capture = block_on(async {
         let name = args.server.as_deref().unwrap_or("server");
-        Capture::of(name, config, timeout).await.context("the server did not return its lists")
+        let captured = Capture::of(name, config, timeout).await;
+        captured.map_err(|fault| anyhow!(fault.in_full()).context("the server did not return its lists"))
     })?;
     let name = args.server.as_deref().or(capture.name()).unwrap_or("server");
     replace_file(&args.out, capture.to_json(name).as_bytes())?;

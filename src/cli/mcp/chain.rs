@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use contextweaver_gateway::{ClientFile, Place, Present, convert_beside, discover, quoted, resolved};
+use contextweaver_gateway::{ClientFile, GatewayEntry, Place, Present, convert_beside, discover, quoted, resolved};
 
 /// The configuration where none is named.
 pub(super) const CONFIG: &str = "gateway.yaml";
+
+/// What ends the name of the file beside a client's that shows how `mcp import --apply` left it.
+pub(super) const LEFT: &str = ".with-contextweaver";
 
 /// What is said where the gateway's own tools take more tokens than those that they stand for.
 pub(super) const COSTS_MORE: &str =
@@ -27,8 +30,8 @@ pub(super) fn config(named: Option<&Path>) -> Result<PathBuf> {
         Some(path) => Ok(path.to_owned()),
         None if Path::new(CONFIG).exists() => Ok(PathBuf::from(CONFIG)),
         None => bail!(
-            "there is no {CONFIG} in this folder; name a configuration with --config, or make one: \
-             contextweaver mcp import --write {CONFIG}"
+            "there is no {CONFIG} in this folder; name a configuration with --config, or make one: contextweaver mcp \
+             import --write {CONFIG} takes the servers of your clients, contextweaver mcp add NAME -- COMMAND adds one"
         ),
     }
 }
@@ -39,6 +42,16 @@ pub(super) fn flag(config: &Path) -> String {
         return String::new();
     }
     format!(" --config {}", quoted(&config.to_string_lossy()))
+}
+
+/// The files in a folder in which `mcp import --apply` has put the gateway.
+pub(super) fn applied_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut files: Vec<PathBuf> =
+        names.filter_map(|name| Some(PathBuf::from(name.strip_suffix(LEFT)?))).filter(|file| file.exists()).collect();
+    files.sort();
+    files
 }
 
 /// The flags that name clients' files, as a shell takes them.
@@ -100,6 +113,11 @@ impl Values {
         // One that was not named and cannot be read says nothing.
         let found = discover(home.as_deref(), &folder).into_iter().filter_map(|place| ClientFile::read(place).ok());
         files.extend(found);
+        // One that is none of a known client was named when it was applied.
+        let applied = applied_in(&folder).into_iter();
+        let applied = applied.filter_map(|file| ClientFile::read(Place::of(&file, home.as_deref())).ok());
+        let is_of_this = |gateway: &GatewayEntry| gateway.config.as_deref().is_some_and(|config| is_same(config, path));
+        files.extend(applied.filter(|file| file.gateways().iter().any(is_of_this)));
         let present = present(path, &files)?;
         let is_applied = files
             .iter()
@@ -120,7 +138,11 @@ impl Values {
                 let (files, which) = match (named, self.is_of_clients) {
                     ([], true) => (String::new(), ""),
                     // Without a name, the servers of all other clients would be taken.
-                    ([], false) => (" FILE".to_owned(), ", where FILE is the client's file that the servers come from"),
+                    ([], false) => (
+                        " FILE".to_owned(),
+                        ", where FILE is the client's file that the servers come from; for servers of none: contextweaver mcp \
+                         import --show-client CLIENT",
+                    ),
                     _ => (named.iter().map(|file| format!(" {}", quoted(&file.to_string_lossy()))).collect(), ""),
                 };
                 format!("next: contextweaver mcp import{files}{write} --apply{which}")

@@ -1,4 +1,4 @@
-//! `mcp events`, also called `mcp stats`: what a gateway did, by its file of events or by the metrics of one that runs.
+//! `mcp stats`, also called `mcp events`: what a gateway did, by its file of events or by the metrics of one that runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -47,7 +47,7 @@ Examples:
   contextweaver mcp stats --window 7d --html stats.html
   contextweaver mcp stats --watch
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token --watch
-  contextweaver mcp events --events gateway.jsonl --format json")]
+  contextweaver mcp stats --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
     /// The file of events
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
@@ -158,6 +158,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.watch {
         return follow(args, &path, price.as_ref(), out);
     }
+    if args.events.is_none() && !path.exists() {
+        bail!("there are no calls yet: the gateway writes {} when a client uses it", path.display());
+    }
     let window = args.window.map_or_else(Window::all, |span| Window::of_last(span, OffsetDateTime::now_utc()));
     let place = || path.display().to_string();
     let file = open(&path, args.by == Some(By::Session))?;
@@ -214,8 +217,10 @@ fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write
         let running::Answer { address, status, text } =
             running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE).await?;
         if !status.is_success() {
-            let hint = if status == 401 { "; give its token with --token-file" } else { "" };
-            bail!("{address}: the gateway answered {status}{hint}");
+            if status == 401 {
+                bail!(running::unknown_token(&address, args.token_file.as_deref()));
+            }
+            bail!("{address}: the gateway answered {status}");
         }
         RunningStats::of_metrics(&text).with_context(|| format!("{address}: these are not the metrics of a gateway"))
     };

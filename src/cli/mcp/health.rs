@@ -17,7 +17,7 @@ use crate::cli::{Format, Outcome, counted, print_json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It is ready when it serves at least one tool, resource or prompt. Exit codes: 0 if it is, 1 if it is not, 2 if it cannot
-be reached. With the token, or if none is set, the state of each server is shown too. With --watch it follows what
+be reached or does not know the token. With the token, or if none is set, the state of each server is shown too. With --watch it follows what
 happens until Ctrl-C.
 
 Examples:
@@ -94,7 +94,17 @@ async fn ask(args: &Args) -> Result<Health> {
         let said = text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
         bail!("{address}: the server answered {status} {}", shown(&said));
     }
-    serde_json::from_str::<Health>(&text).with_context(|| format!("{address}: this is not the health of a gateway"))
+    let health = serde_json::from_str::<Health>(&text)
+        .with_context(|| format!("{address}: this is not the health of a gateway"))?;
+    if let (Some(_), None) = (&args.token_file, &health.upstreams) {
+        // Anybody is told whether it is ready: only another question tells whether it knows the token.
+        let running::Answer { status, .. } =
+            running::get(&args.url, "/metrics", args.token_file.as_deref(), patience).await?;
+        if status == StatusCode::UNAUTHORIZED {
+            bail!(running::unknown_token(&address, args.token_file.as_deref()));
+        }
+    }
+    Ok(health)
 }
 
 fn print(out: &mut dyn Write, health: &Health) -> Result<()> {

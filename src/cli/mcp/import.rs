@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = read(&args.files, home.as_deref(), &folder)?;
     if let Some(path) = &write {
         let inputs = files.iter().map(|file| file.place.path.clone());
-        refuse_clients_file(path, inputs, home.as_deref(), &folder)?;
+        refuse_clients_file(path, inputs, home.as_deref(), &folder, "--write")?;
     }
     let target = write.as_deref().unwrap_or(Path::new(chain::CONFIG));
     let present = match adds {
@@ -187,7 +187,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 /// Files that are written together: when one cannot be, those before it are as they were.
 #[derive(Default)]
-struct Writes(Vec<Written>);
+pub(super) struct Writes(Vec<Written>);
 
 struct Written {
     path: PathBuf,
@@ -197,7 +197,7 @@ struct Written {
 }
 
 impl Writes {
-    fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
+    pub(super) fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
         let before = match std::fs::read(path) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -207,7 +207,7 @@ impl Writes {
         Ok(())
     }
 
-    fn write(&self) -> Result<()> {
+    pub(super) fn write(&self) -> Result<()> {
         for (at, written) in self.0.iter().enumerate() {
             if let Err(error) = written.write() {
                 for done in self.0.iter().take(at).rev() {
@@ -252,7 +252,9 @@ pub(in crate::cli) fn refuse_nothing(conversion: &Conversion, named: &[PathBuf])
         return Ok(());
     }
     if named.is_empty() {
-        bail!("no client's file with servers was found; name one");
+        bail!(
+            "no client's file with servers was found; name one, or add a server yourself: contextweaver mcp add NAME -- COMMAND"
+        );
     }
     let files: Vec<String> = named.iter().map(|file| file.display().to_string()).collect();
     bail!(
@@ -278,11 +280,12 @@ fn read(named: &[PathBuf], home: Option<&Path>, folder: &Path) -> Result<Vec<Cli
 
 /// Refuses to write onto what was read, or onto the file of a known client, by whatever path or link: a client would
 /// lose its servers, and what else it keeps there.
-fn refuse_clients_file(
+pub(super) fn refuse_clients_file(
     path: &Path,
     inputs: impl Iterator<Item = PathBuf>,
     home: Option<&Path>,
     folder: &Path,
+    flag: &str,
 ) -> Result<()> {
     let target = canonical(path);
     if inputs.map(|input| canonical(&input)).any(|input| input == target) {
@@ -290,7 +293,7 @@ fn refuse_clients_file(
     }
     let is_named_so = [path, &target].iter().any(|path| Place::of(path, home).client.is_some());
     if is_named_so || discover(home, folder).iter().any(|place| canonical(&place.path) == target) {
-        bail!("{} is the file of a client; name another file with --write", path.display());
+        bail!("{} is the file of a client; name another file with {flag}", path.display());
     }
     Ok(())
 }
@@ -324,7 +327,7 @@ pub(in crate::cli) fn print(out: &mut dyn Write, conversion: &Conversion) -> Res
 }
 
 /// How a server is reached, on one line; values of variables and headers are not shown.
-fn target(server: &Converted) -> String {
+pub(super) fn target(server: &Converted) -> String {
     let text = |key: &str| server.entry.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut words: Vec<String> = text("command").or_else(|| text("url")).into_iter().collect();
     let args = server.entry.get("args").and_then(Value::as_array).into_iter().flatten();
@@ -349,7 +352,7 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         env.extend(values.entry());
     } else {
         note(&format!(
-            "{} does not exist yet; `mcp import --write {}` makes one",
+            "{} does not exist yet; `mcp import --write {}` or `mcp add` makes one",
             config.display(),
             quoted(&args.config.to_string_lossy())
         ));
@@ -380,13 +383,13 @@ fn beside(path: &Path, what: &str) -> PathBuf {
 }
 
 /// The file as it would be without the gateway.
-fn backup_of(path: &Path) -> PathBuf {
+pub(super) fn backup_of(path: &Path) -> PathBuf {
     beside(path, ".before-contextweaver")
 }
 
 /// The file as it was left with the gateway.
 fn left_of(path: &Path) -> PathBuf {
-    beside(path, ".with-contextweaver")
+    beside(path, chain::LEFT)
 }
 
 /// What lies beside a client's file that has a gateway.
@@ -497,7 +500,12 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
         }
     }
     if files.is_empty() {
-        bail!("no client's file has a backup of `mcp import --apply`");
+        let here = chain::applied_in(folder);
+        let file = here.first().map_or_else(|| "FILE".to_owned(), |file| quoted(&file.to_string_lossy()));
+        bail!(
+            "no client's file has a backup of `mcp import --apply`; if you named a file then, name it again: contextweaver mcp \
+             import {file} --restore"
+        );
     }
     let mut writes = Writes::default();
     let mut reports = Vec::new();
@@ -574,8 +582,9 @@ mod tests {
         }
         std::os::unix::fs::symlink(&kept, home.join(".cursor/mcp.json")).unwrap();
         std::os::unix::fs::symlink(&input, folder.join("link.yaml")).unwrap();
-        let check =
-            |path: PathBuf| refuse_clients_file(&path, std::iter::once(input.clone()), Some(home.as_path()), &folder);
+        let check = |path: PathBuf| {
+            refuse_clients_file(&path, std::iter::once(input.clone()), Some(home.as_path()), &folder, "--write")
+        };
         for (path, reason) in [
             (input.clone(), "are read from"),
             (folder.join("../work/./servers.json"), "are read from"),

@@ -34,7 +34,10 @@ pub(super) struct Answer {
 /// The address is malformed, the gateway is not reached within `patience`, its answer is not text or longer than 4 MiB, or the file
 /// has no token.
 pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
-    ask(url, path, None, token_file, patience).await
+    ask(url, path, None, token_file, patience).await.map_err(|error| {
+        let is_unreached = error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect);
+        if is_unreached { error.context(no_gateway(url)) } else { error }
+    })
 }
 
 /// As [`get`]; with a body, JSON, it is posted.
@@ -79,6 +82,29 @@ pub(super) async fn ask(
     }
     let text = String::from_utf8(bytes).with_context(failed)?;
     Ok(Answer { address, status, text })
+}
+
+/// That nothing listens at the address of a gateway.
+fn no_gateway(url: &str) -> String {
+    // What follows is a token.
+    let url = url.split('#').next().unwrap_or_default();
+    let address = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let listen = match address.parse::<std::net::SocketAddr>() {
+        Ok(listen) => format!(" --listen {listen}"),
+        Err(_) => String::new(),
+    };
+    format!(
+        "no gateway answers at {url}; start one with `contextweaver mcp serve --transport http{listen}`, or give its address with \
+         --url"
+    )
+}
+
+/// That a gateway wants a token, and has none that it knows.
+pub(super) fn unknown_token(address: &str, token_file: Option<&Path>) -> String {
+    match token_file {
+        Some(file) => format!("{address}: the gateway does not know the token in {}; check that file", file.display()),
+        None => format!("{address}: the gateway wants a token; give it with --token-file"),
+    }
 }
 
 /// The token in a file: its one line.

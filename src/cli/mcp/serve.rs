@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::chain::{self, Values};
-use crate::cli::http::{HttpArgs, Signal, Told, signals};
+use crate::cli::http::{HttpArgs, Signal, Told, address, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted, note};
 use contextweaver_core::files::replace_secret_file;
@@ -54,7 +54,7 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     http: HttpArgs,
     /// Open a console for the operator at this address; its address with a token is printed on standard error
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "dry_run", value_parser = address)]
     console: Option<SocketAddr>,
     /// Let the console listen at an address that other machines can reach; put TLS in front
     #[arg(long, requires = "console")]

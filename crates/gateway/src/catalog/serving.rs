@@ -41,7 +41,7 @@ use contextweaver_routing::{FeedbackError, RoutingConfig};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An upstream that must start did not answer.
-    #[error("upstream `{name}` did not start: {fault}; fix it, or set `startup.mode: degraded` and `required: false`")]
+    #[error("upstream `{name}` did not start: {}; fix it, or set `startup.mode: degraded` and `required: false`", .fault.in_full())]
     Upstream {
         /// The name of the upstream.
         name: String,
@@ -65,6 +65,9 @@ pub enum StartError {
         "no tool, resource or prompt is served; check `include_tools` or set `startup.fail_on_empty_catalog: false`"
     )]
     Empty,
+    /// The configuration has neither upstreams nor a catalog.
+    #[error("the configuration lists no servers under `upstreams`; add one: contextweaver mcp add NAME -- COMMAND")]
+    NoServers,
     /// The catalog, or the file of answers to its calls, cannot be read.
     #[error(transparent)]
     Catalog(#[from] FileCatalogError),
@@ -250,6 +253,9 @@ impl Serving {
                     Some((name, listing))
                 });
                 listings.extend(now.chain(last_time));
+                if must_serve && config.upstreams.is_empty() {
+                    return Err(StartError::NoServers);
+                }
                 if must_serve && listings.values().all(|listing| listing.is_empty()) {
                     return Err(StartError::Empty);
                 }
@@ -586,6 +592,7 @@ fn check_start(
             if upstream.required || config.startup.mode == StartMode::Strict {
                 return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
             }
+            let fault = fault.in_full();
             tracing::warn!(upstream = %name, %fault, "did not start; the others are served");
             reasons.push(format!("{name}: {fault}"));
         }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
 use contextweaver_context::store::redact;
+use contextweaver_routing::nearest;
 
 /// Characters of a key that a message shows, at most.
 const LONGEST_KEY: usize = 64;
@@ -60,7 +61,10 @@ fn problem(error: &Error) -> String {
     match error {
         Error::AliasError { error, .. } => problem(error),
         Error::SerdeUnknownField { field, expected, .. } => {
-            format!("unknown field `{}`; expected {}", shown(field), one_of(expected))
+            let field = shown(field);
+            let meant = nearest(&field, &expected.iter().copied().collect());
+            let meant = meant.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+            format!("unknown field `{field}`; {meant}expected {}", one_of(expected))
         }
         Error::SerdeUnknownVariant { expected, .. } => format!("the value is not {}", one_of(expected)),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
@@ -163,6 +167,7 @@ mod tests {
             "{\"token\": \"hunter2\", \"inner\": {\"count\": \"hunter2\"}}",
             "token: hunter2\nkind: hunter2\n",
             "token: hunter2\nsecrets: hunter2\n",
+            "token: hunter2\ncounts: hunter2\n",
             "token: hunter2\ntoken: hunter2\n",
             "token: \"hunter2\ncount: 1\n",
             "token: hunter2\n  bad: [hunter2\n",
@@ -178,6 +183,7 @@ mod tests {
         line 1, column 41, `count`: the value is not u32
         line 2, column 7, `kind`: the value is not one of one, two
         line 2, column 1: unknown field `secrets`; expected one of token, count, kind, inner
+        line 2, column 1: unknown field `counts`; did you mean `count`? expected one of token, count, kind, inner
         line 2, column 1: the key `token` appears twice
         line 2, column 1: from here on this is not YAML or JSON; check indentation, quotes and brackets
         line 2, column 6: from here on this is not YAML or JSON; check indentation, quotes and brackets

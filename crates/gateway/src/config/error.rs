@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::common::program::quoted;
 use crate::common::settings::FieldError;
 use crate::common::yaml::YamlError;
 use contextweaver_core::files::ReadError;
@@ -19,6 +20,16 @@ pub enum ConfigError {
         path: PathBuf,
         /// The place in the text and what is wrong there.
         reason: YamlError,
+    },
+    /// The text is the file of a client: it has servers in the way of clients.
+    #[error(
+        "{}this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import {} --write gateway.yaml",
+        prefix(path),
+        named(path)
+    )]
+    ClientsFile {
+        /// The client's file.
+        path: PathBuf,
     },
     /// A field has a value that cannot be used, alone or together with others.
     #[error("{}{error}", prefix(path))]
@@ -43,6 +54,7 @@ impl ConfigError {
         match self {
             Self::Read(ReadError { reason, .. }) => Self::Read(ReadError { path, reason }),
             Self::Parse { reason, .. } => Self::Parse { path, reason },
+            Self::ClientsFile { .. } => Self::ClientsFile { path },
             Self::Invalid { error, .. } => Self::Invalid { path, error },
         }
     }
@@ -50,4 +62,9 @@ impl ConfigError {
 
 fn prefix(path: &Path) -> String {
     if path.as_os_str().is_empty() { String::new() } else { format!("{}: ", path.display()) }
+}
+
+/// A file as a shell takes it.
+fn named(path: &Path) -> String {
+    if path.as_os_str().is_empty() { "FILE".to_owned() } else { quoted(&path.to_string_lossy()) }
 }

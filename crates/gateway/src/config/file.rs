@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
@@ -450,9 +451,19 @@ enum Unset {
     IsLookedAt,
 }
 
+/// Whether a text has servers under a key of clients, and none where a gateway has them.
+fn is_of_a_client(text: &str) -> bool {
+    const KEYS: [&str; 5] = ["mcpServers", "servers", "mcp_servers", "context_servers", "extensions"];
+    let Ok(Value::Object(members)) = yaml::read::<Value>(text) else { return false };
+    !members.contains_key("upstreams") && KEYS.iter().any(|key| members.get(*key).is_some_and(Value::is_object))
+}
+
 impl ConfigFile {
     fn read(text: &str) -> Result<Self, ConfigError> {
-        yaml::read(text).map_err(|reason| ConfigError::Parse { path: PathBuf::new(), reason })
+        yaml::read(text).map_err(|reason| match is_of_a_client(text) {
+            true => ConfigError::ClientsFile { path: PathBuf::new() },
+            false => ConfigError::Parse { path: PathBuf::new(), reason },
+        })
     }
 
     /// Refuses values that cannot be used, and fields that contradict each other, as far as that needs no other file.

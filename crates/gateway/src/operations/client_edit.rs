@@ -469,6 +469,11 @@ fn edited_yaml(text: &str, edit: &Edit) -> Option<String> {
                 return None;
             }
             let mut changed = text.get(..line_of(first.start))?.to_owned();
+            if entries.is_empty() && members.iter().all(|member| edit.remove.contains(&member.name)) {
+                // Nothing at all would be null.
+                let colon = key.end + text.get(key.end..)?.find(':')? + 1;
+                changed.insert_str(colon, " {}");
+            }
             let (mut from, mut is_placed) = (line_of(first.start), entries.is_empty());
             for member in members {
                 let start = line_of(member.key.clone()?.start);

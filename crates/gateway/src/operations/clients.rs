@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::client_edit::{Form, rendered};
 use super::references::{refers, replaced};
+use crate::common::program::quoted;
 
 /// Where objects of servers may stand in a document: keys from the outside in, `*` for every key.
 pub(super) type Keys = &'static [&'static str];
@@ -515,17 +516,6 @@ pub fn snippet(client: Client, program: &Path, config: &Path, name: &str, env: &
         format!("claude mcp add {}{env} -- {}", quoted(name), words.join(" "))
     });
     Snippet { file: client.0.place, text: rendered(client.0.form, &document), command }
-}
-
-/// A word as a shell takes it.
-#[must_use]
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '@' | '=' | ',');
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// An entry with other names for some members, and without some that mean nothing to a gateway.

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
 use crate::common::settings::is_loopback;
+use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
 use crate::guard::config::StatePlace;
 use crate::guard::pins::{FilePins, PinMode};
@@ -202,7 +203,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         Err(error) => {
             let remedy = match path.exists() {
                 true => "name a configuration: a YAML or JSON file",
-                false => "name a file that exists, or create one with `mcp import --write`",
+                false => "name a file that exists, or create one with `mcp import --write` or `mcp add`",
             };
             return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
         }
@@ -227,14 +228,13 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
     let config = match GatewayConfig::parse_for_a_look(&text, folder, &lookup) {
         Ok(config) => Some(config),
         Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
-            complaints.push(Complaint::new(
-                Severity::Error,
-                place.clone(),
-                reason,
-                "fix the file; `contextweaver schema gateway` prints every field",
-            ));
+            let remedy = match &error {
+                ConfigError::ClientsFile { .. } => "name the configuration that this writes with --config",
+                _ => "fix the file; `contextweaver schema gateway` prints every field",
+            };
+            let reason = error.of_file(path).to_string();
+            let reason = reason.strip_prefix(&format!("{place}: ")).unwrap_or(&reason);
+            complaints.push(Complaint::new(Severity::Error, place.clone(), reason, remedy));
             None
         }
     };
@@ -260,7 +260,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         && config.upstreams.is_empty()
         && config.catalog.is_none()
     {
-        let remedy = "add a server under `upstreams`, or import a client's servers with `mcp import`";
+        let remedy = "add a server with `mcp add NAME -- COMMAND`, or import a client's servers with `mcp import`";
         complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
     }
     (config, complaints)
@@ -594,9 +594,12 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
+                Fault::Ended { said, .. } if !said.is_empty() => {
+                    "fix what it says, or start it by hand with the same arguments"
+                }
                 _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
             };
-            return vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)];
+            return vec![Complaint::new(Severity::Error, place, redact(&fault.in_full()).text, remedy)];
         }
     };
     let listing = &capture.listing;

@@ -84,9 +84,9 @@ pub(crate) struct Moved {
 /// A configuration that servers are added to.
 #[derive(Debug, Clone, Default)]
 pub struct Present {
-    text: String,
+    pub(super) text: String,
     form: Option<Form>,
-    upstreams: Map<String, Value>,
+    pub(super) upstreams: Map<String, Value>,
     /// The values that gateways of this configuration are started with.
     values: BTreeMap<String, String>,
 }
@@ -112,6 +112,11 @@ impl Present {
     #[must_use]
     pub fn values(&self) -> &BTreeMap<String, String> {
         &self.values
+    }
+
+    /// The form of its text.
+    pub(super) fn form(&self) -> Form {
+        self.form.unwrap_or(Form::Yaml)
     }
 
     /// The variables that it refers to.
@@ -217,8 +222,7 @@ impl Conversion {
         let edit = Edit { place: vec!["upstreams".to_owned()], remove: Vec::new(), insert: insert.collect() };
         let Edited { text, is_rewritten } = match edit.insert.is_empty() {
             true => Edited { text: present.text.clone(), is_rewritten: false },
-            false => edited(present.form.unwrap_or(Form::Yaml), &present.text, &[edit])
-                .map_err(|problem| unreadable(path, problem))?,
+            false => edited(present.form(), &present.text, &[edit]).map_err(|problem| unreadable(path, problem))?,
         };
         // Paths in it are relative to its folder, and only their form is looked at here.
         GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
@@ -245,7 +249,7 @@ impl Conversion {
     }
 }
 
-fn unreadable(path: &Path, problem: String) -> ConfigError {
+pub(super) fn unreadable(path: &Path, problem: String) -> ConfigError {
     ConfigError::Parse { path: path.to_owned(), reason: YamlError { place: None, key: None, problem } }
 }
 
@@ -373,6 +377,9 @@ impl Conversion {
         self.skipped.push(Skipped { name: server.name.clone(), from: file.place.path.clone(), reason });
     }
 }
+
+/// Where the value of a variable is that may be a secret.
+pub(super) const VALUE_IN_FILE: &str = "to the value in the client's file";
 
 /// Members of entries that have no meaning for a gateway.
 const WITHOUT_MEANING: [&str; 6] = ["name", "description", "type", "transport", "gallery", "version"];
@@ -644,9 +651,7 @@ impl Draft<'_> {
         let name = self.free(name, &value, false);
         self.values.insert(name.clone(), value);
         self.variables.insert(name.clone());
-        self.notes.push(format!(
-            "{what} may be a secret: set {name} in the gateway's environment to the value in the client's file"
-        ));
+        self.notes.push(format!("{what} may be a secret: set {name} in the gateway's environment {VALUE_IN_FILE}"));
         format!("${{env:{name}}}")
     }
 

@@ -22,5 +22,6 @@ pub(crate) mod references;
 pub(crate) mod replay;
 pub(crate) mod rights;
 pub(crate) mod running_stats;
+pub(crate) mod servers;
 mod text_parts;
 pub(crate) mod tool_rows;

@@ -438,7 +438,7 @@ impl Upstream {
         let (mut breaker, now) = (lock(&self.breaker), Instant::now());
         match answer {
             // A broken connection is noted where it breaks, and not by all who wait on it.
-            Err(Fault::Unavailable(_)) if !connected.is_usable() => {}
+            Err(Fault::Unavailable(_) | Fault::Ended { .. }) if !connected.is_usable() => {}
             Err(Fault::Timeout(_)) => breaker.timed_out(sent, PATIENCE, now),
             Err(fault) if fault.is_failure() => breaker.failed(PATIENCE, now),
             Err(Fault::CircuitOpen { .. }) => {}

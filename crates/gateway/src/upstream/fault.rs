@@ -18,6 +18,14 @@ pub enum Fault {
     /// It cannot be reached, is not running, or went away in the middle.
     #[error("{}", presentable(.0))]
     Unavailable(String),
+    /// Its process has ended, and was not told to.
+    #[error("{}", presentable(.how))]
+    Ended {
+        /// How.
+        how: String,
+        /// What it printed last for people, a bounded line without secrets: for whoever runs the gateway, and not for models.
+        said: String,
+    },
     /// Nothing can be shown to it on behalf of the caller, so that it is not asked.
     #[error("{}", presentable(.0))]
     Credentials(String),
@@ -72,9 +80,19 @@ impl Fault {
         let cover = |text: String| masks.cover(&text).into_owned();
         match self {
             Self::Unavailable(reason) => Self::Unavailable(cover(reason)),
+            Self::Ended { how, said } => Self::Ended { how: cover(how), said: cover(said) },
             Self::Malformed(reason) => Self::Malformed(cover(reason)),
             Self::Rpc(error) => Self::Rpc(RpcError { message: cover(error.message), ..error }),
             other => other,
+        }
+    }
+
+    /// The same for whoever runs the gateway: with what a process printed before it ended.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        match self {
+            Self::Ended { said, .. } if !said.is_empty() => format!("{self}; it printed: {said}"),
+            _ => self.to_string(),
         }
     }
 
@@ -82,7 +100,7 @@ impl Fault {
     #[must_use]
     pub fn is_failure(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
+            Self::Timeout(_) | Self::Unavailable(_) | Self::Ended { .. } | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
             Self::CircuitOpen { .. }
             | Self::UnknownSession(_)
@@ -103,7 +121,9 @@ impl Fault {
     pub fn code(&self) -> Code {
         match self {
             Self::Timeout(_) => Code::UpstreamTimeout,
-            Self::Unavailable(_) | Self::CircuitOpen { .. } | Self::Unanswered(_) => Code::UpstreamUnavailable,
+            Self::Unavailable(_) | Self::Ended { .. } | Self::CircuitOpen { .. } | Self::Unanswered(_) => {
+                Code::UpstreamUnavailable
+            }
             Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
             Self::Withheld(_) => Code::Quarantined,

@@ -200,7 +200,7 @@ impl HttpLink {
                 }
             };
             server.state.closed.store(true, Ordering::Release);
-            peer.lost(&reason);
+            peer.lost(&Fault::Unavailable(reason));
         });
         Ok(link)
     }

@@ -121,7 +121,7 @@ pub(super) struct Peer {
 enum Table {
     Open(Open),
     /// Why it is not.
-    Closed(String),
+    Closed(Fault),
 }
 
 /// What is under way on a connection.
@@ -382,7 +382,7 @@ impl Peer {
         let waiting = Waiting { answer: sender, caller, progress, questions: call.questions };
         match &mut *lock(&self.table) {
             Table::Open(open) => open.waiting.insert(id, waiting),
-            Table::Closed(reason) => return Err(Fault::Unavailable(reason.clone())),
+            Table::Closed(reason) => return Err(reason.clone()),
         };
         let dressed;
         let params = if meta.is_some() || call.progress.is_some() {
@@ -454,22 +454,26 @@ impl Peer {
 
     /// Fails every request that waits and all that come: the connection is gone. The first reason stays.
     pub(super) fn close(&self, reason: &str) {
+        self.close_for(&Fault::Unavailable(reason.to_owned()));
+    }
+
+    fn close_for(&self, reason: &Fault) {
         let mut table = lock(&self.table);
         if let Table::Open(open) = &mut *table {
             let Open { waiting, questions, .. } = std::mem::take(open);
-            *table = Table::Closed(reason.to_owned());
+            *table = Table::Closed(reason.clone());
             drop(table);
             questions.iter().for_each(|put| put.caller.take_back(put.number));
             for waiting in waiting.into_values() {
-                let _ = waiting.answer.send(Err(Fault::Unavailable(reason.to_owned())));
+                let _ = waiting.answer.send(Err(reason.clone()));
             }
         }
     }
 
     /// The connection broke without the gateway's doing.
-    pub(super) fn lost(&self, reason: &str) {
-        tracing::warn!(upstream = %self.upstream, reason, "the connection is lost");
-        self.close(reason);
+    pub(super) fn lost(&self, reason: &Fault) {
+        tracing::warn!(upstream = %self.upstream, reason = reason.in_full(), "the connection is lost");
+        self.close_for(reason);
         self.events.send(&self.upstream, Event::Lost);
     }
 

@@ -1,12 +1,13 @@
 //! An upstream that speaks in lines: a child process on its standard streams.
 //!
 //! A child gets pipes of its own for all three streams: it must not read our standard input, and what it prints on its
-//! standard output that is not a message is skipped. Its standard error goes to the log, line by line. It leads a
+//! standard output that is not a message is skipped. Its standard error goes to the log, line by line, and its last lines
+//! say why it ended. It leads a
 //! process group, so that what it started ends with it: a launcher such as `npx` or `uvx` is not the server itself.
 //! A task of its own watches each child; at the end of a connection it closes the child's input, waits, asks it to end,
 //! and kills what is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
@@ -27,11 +28,14 @@ use tokio::task::JoinHandle;
 use super::bubblewrap::{Launch, SandboxError, on_lasting_thread};
 use super::config::Confinement;
 use super::environment::Inherit;
+use super::executable;
 use super::fault::Fault;
 use super::mailbox::EventSender;
 use super::peer::{Peer, Ticket, parsed};
 use super::sandbox::Sandbox;
+use crate::common::error::presentable;
 use crate::common::masks::Masks;
+use crate::common::sync::lock;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
 use crate::protocol::message::Raw;
 
@@ -43,6 +47,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of a line of a child's standard error that go to the log.
 const LONGEST_LOG_LINE: usize = 8 * 1024;
+
+/// Lines of a child's standard error that say why it ended, at most.
+const MOST_LINES: usize = 5;
+
+/// Characters of all these lines, at most.
+const MOST_CHARACTERS: usize = 500;
 
 /// A connection on which each message is a line.
 #[derive(Debug)]
@@ -79,6 +89,39 @@ struct Streams {
     writing: JoinHandle<()>,
 }
 
+/// The task that logs what a child prints for people, and the last of it.
+struct Printing {
+    task: JoinHandle<()>,
+    last: Arc<std::sync::Mutex<VecDeque<String>>>,
+}
+
+impl Printing {
+    fn of(stderr: tokio::process::ChildStderr, upstream: Arc<str>, masks: Masks) -> Self {
+        let last = Arc::<std::sync::Mutex<VecDeque<String>>>::default();
+        let kept = Arc::clone(&last);
+        let task = tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), upstream, masks, kept));
+        Self { task, last }
+    }
+
+    /// What it printed last, when all is read or there has been time for it.
+    async fn said(mut self) -> String {
+        if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        let (mut said, mut left) = (Vec::new(), MOST_CHARACTERS);
+        for line in lock(&self.last).iter().rev() {
+            let length = line.chars().count() + 3;
+            if length > left {
+                break;
+            }
+            left -= length;
+            said.push(line.clone());
+        }
+        said.reverse();
+        said.join(" / ")
+    }
+}
+
 impl LineLink {
     /// A connection on two streams, for messages of at most `limit` bytes.
     fn open<R, W>(
@@ -106,7 +149,12 @@ impl LineLink {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (peer, alive, _) = Self::open(upstream, input, output, limit, events);
+        let (peer, alive, streams) = Self::open(upstream, input, output, limit, events);
+        let closing = Arc::clone(&peer);
+        tokio::spawn(async move {
+            let _ = streams.reading.await;
+            closing.close(ENDED_OUTPUT);
+        });
         Self { peer, alive, process: None }
     }
 
@@ -132,10 +180,10 @@ impl LineLink {
         };
         widen(&stdin);
         widen(&stdout);
-        tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), Arc::clone(upstream), masks.clone()));
+        let printing = Printing::of(stderr, Arc::clone(upstream), masks.clone());
         let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
         let (closing, closed) = oneshot::channel();
-        let watching = watch(child, group, streams, closed, Arc::clone(&peer), Arc::clone(&alive));
+        let watching = watch(child, group, (streams, printing), closed, Arc::clone(&peer), Arc::clone(&alive));
         let counted = Counted::begin();
         let watching = tokio::spawn(async move {
             let _counted = counted;
@@ -234,7 +282,11 @@ async fn start_in(sandbox: &Sandbox, program: &Program<'_>) -> Result<Result<Chi
 }
 
 fn cannot_be_started(command: &str, error: &std::io::Error) -> Fault {
-    Fault::Unavailable(format!("`{command}` cannot be started: {error}"))
+    let reason = match error.kind() == std::io::ErrorKind::NotFound && !executable::is_path(command) {
+        true => "it is not a program on the PATH; install it, or write its full path".to_owned(),
+        false => error.to_string(),
+    };
+    Fault::Unavailable(format!("`{command}` cannot be started: {reason}"))
 }
 
 /// The processes that a child leads; they are killed when this is dropped.
@@ -280,11 +332,14 @@ impl Group {
     fn ask(&self) {}
 }
 
+/// Why nothing is asked of a program that is still there.
+const ENDED_OUTPUT: &str = "it has ended its output";
+
 /// Waits until a child ends or is to end, and sees to it that nothing of it stays.
 async fn watch(
     mut child: Child,
     group: Group,
-    mut streams: Streams,
+    (mut streams, printing): (Streams, Printing),
     closed: oneshot::Receiver<()>,
     peer: Arc<Peer>,
     alive: Arc<AtomicBool>,
@@ -301,6 +356,10 @@ async fn watch(
         _ = &mut streams.reading => Cause::Silent,
     };
     alive.store(false, Ordering::Release);
+    // A program that ends closes its output first, and whoever waits is told how it ended.
+    if matches!(cause, Cause::Silent) && tokio::time::timeout(LAST_WORDS, child.wait()).await.is_err() {
+        peer.close(ENDED_OUTPUT);
+    }
     // The end of its input is how a server learns that it is not needed any more.
     streams.writing.abort();
     let left = match tokio::time::timeout(GRACE, child.wait()).await {
@@ -321,7 +380,8 @@ async fn watch(
     if !streams.reading.is_finished() && tokio::time::timeout(LAST_WORDS, &mut streams.reading).await.is_err() {
         streams.reading.abort();
     }
-    peer.lost(&format!("the process has ended ({how})"));
+    let said = printing.said().await;
+    peer.lost(&Fault::Ended { how: format!("the process has ended ({how})"), said });
 }
 
 async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, alive: Arc<AtomicBool>, limit: usize) {
@@ -347,14 +407,27 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
         }
     }
     alive.store(false, Ordering::Release);
-    peer.close("it has ended its output");
 }
 
-async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<str>, masks: Masks) {
+async fn log(
+    mut lines: LineReader<tokio::process::ChildStderr>,
+    upstream: Arc<str>,
+    masks: Masks,
+    last: Arc<std::sync::Mutex<VecDeque<String>>>,
+) {
     while let Ok(Some(line)) = lines.next().await {
         let (Line::Text(text) | Line::TooLong { head: text, .. }) = line;
         let text = String::from_utf8_lossy(&text);
-        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&masks.cover(&text)).text);
+        let text = masks.cover(&text);
+        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&text).text);
+        let shown = presentable(&text);
+        if !shown.is_empty() {
+            let mut last = lock(&last);
+            if last.len() == MOST_LINES {
+                last.pop_front();
+            }
+            last.push_back(shown);
+        }
     }
 }
 

@@ -99,7 +99,7 @@ pub enum HttpError {
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened at.
-    #[error("cannot listen on `{listen}`: {reason}")]
+    #[error("cannot listen on `{listen}`: {}", said(.reason))]
     Listen {
         /// The address in the configuration.
         listen: SocketAddr,
@@ -284,6 +284,19 @@ async fn converse<E: Endpoint>(
     });
     if let Err(error) = watcher.watch(connection.serve_connection(TokioIo::new(stream), service)).await {
         tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Why an address cannot be listened at, and what to do where that is known.
+fn said(reason: &std::io::Error) -> String {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("{reason}; another program uses this port: choose another with --listen ADDRESS:PORT")
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            format!("{reason}; this machine does not have that address: 127.0.0.1 is for programs on this machine")
+        }
+        _ => reason.to_string(),
     }
 }
 

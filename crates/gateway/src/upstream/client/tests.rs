@@ -809,7 +809,7 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
         let (events, mut heard) = EventSender::channel();
         let upstream = Arc::new(Upstream::new("up", shell("exit 3"), events));
         let answer = upstream.request(PLAIN).await;
-        assert!(matches!(&answer, Err(Fault::Unavailable(_))), "{answer:?}");
+        assert!(matches!(&answer, Err(Fault::Ended { .. })), "{answer:?}");
         let (name, event) = heard.recv().await.unwrap();
         assert!(matches!(event, Event::Lost) && &*name == "up", "{event:?}");
         Upstream::revive(Arc::downgrade(&upstream)).await;
@@ -929,11 +929,26 @@ fn a_process_is_kept_between_calls_and_what_it_says_last_counts() {
         let third = loop {
             match upstream.request(PLAIN).await {
                 Ok(pid) => break pid.read::<i32>().unwrap(),
-                Err(fault) => assert!(matches!(fault, Fault::Unavailable(_)), "{fault:?}"),
+                Err(fault) => {
+                    assert!(matches!(fault, Fault::Unavailable(_) | Fault::Ended { .. }), "{fault:?}");
+                }
             }
         };
         assert_ne!(third, first);
     });
+}
+
+#[test]
+fn what_a_process_printed_before_it_ended_is_for_whoever_runs_the_gateway() {
+    let script = "for n in 1 2 3 4 5 6; do printf '\\033[31mline %s\\033[0m\\n\\n' $n >&2; done; exit 3";
+    let fault = run(upstream(shell(script)).request(PLAIN)).unwrap_err();
+    assert_eq!(fault.to_string(), "the process has ended (exit status: 3)");
+    assert_eq!(
+        fault.in_full(),
+        "the process has ended (exit status: 3); it printed: line 2 / line 3 / line 4 / line 5 / line 6"
+    );
+    let long = run(upstream(shell("printf '%0900d\\nlast\\n' 7 >&2; exit 3")).request(PLAIN)).unwrap_err().in_full();
+    assert!(long.ends_with("… / last") && long.chars().count() < 600, "{long}");
 }
 
 #[test]
@@ -1042,7 +1057,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
         assert_eq!(names(), ["start_1"]);
         let call = Call { caller: Some(&caller), ..PLAIN };
         let answer = gateway.upstreams().get("up").unwrap().request(call).await;
-        assert!(matches!(answer, Err(Fault::Unavailable(_))), "{answer:?}");
+        assert!(matches!(answer, Err(Fault::Unavailable(_) | Fault::Ended { .. })), "{answer:?}");
         let said = unasked.recv().await.unwrap();
         assert!(said.windows(12).any(|window| window == b"list_changed"), "{said:?}");
         assert_eq!(names(), ["start_2"]);
