@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         present = Some(found);
     }
-    let conversion = new_server(name, entry, home.as_deref(), &present.clone().unwrap_or_default())
+    let conversion = new_server(name, &entry, home.as_deref(), &present.clone().unwrap_or_default())
         .map_err(|reason| anyhow!("`{name}` cannot be added: {reason}"))?;
     let addition = match &present {
         Some(present) => conversion.added_to(present, path),

@@ -478,8 +478,15 @@ fn edited_yaml(text: &str, edit: &Edit) -> Option<String> {
             for member in members {
                 let start = line_of(member.key.clone()?.start);
                 let end = member.value.end().max(member.key.clone()?.end);
-                let trimmed = text.get(..end)?.trim_end().len();
-                let end = line_after(trimmed);
+                let mut whole = text.get(..end)?.trim_end();
+                // A list ends where the next thing begins: comments between are not its own.
+                while let Some((before, last)) = whole.rsplit_once('\n') {
+                    if before.len() <= start || !last.trim_start().starts_with('#') {
+                        break;
+                    }
+                    whole = before.trim_end();
+                }
+                let end = line_after(whole.len());
                 changed.push_str(text.get(from..start)?);
                 from = end;
                 match edit.remove.contains(&member.name) {

@@ -45,7 +45,7 @@ impl Present {
 /// The entry cannot be an upstream, or the configuration has it under another name.
 pub fn new_server(
     name: &str,
-    entry: Map<String, Value>,
+    entry: &Map<String, Value>,
     home: Option<&Path>,
     present: &Present,
 ) -> Result<Conversion, String> {
@@ -74,7 +74,7 @@ mod tests {
         let before = "# mine\nupstreams: # all\n  old: {command: old} # old\n  # about next\ntop_k: 5 # five\n";
         let new = new_server(
             "git",
-            entry(json!({"command": "uvx", "args": ["git", "--token", "hunter2"]})),
+            &entry(json!({"command": "uvx", "args": ["git", "--token", "hunter2"]})),
             None,
             &present(before),
         )
@@ -109,7 +109,7 @@ mod tests {
             let without = present(before).without("a", path).unwrap();
             assert_eq!(without, Addition { text: after.to_owned(), is_rewritten }, "{before}");
         }
-        let refused = |value: Value| new_server("x", entry(value), None, &present(before)).unwrap_err();
+        let refused = |value: Value| new_server("x", &entry(value), None, &present(before)).unwrap_err();
         assert_eq!(refused(json!({"command": "old"})), "the configuration already has it, as `old`");
         assert_eq!(refused(json!({"command": "contextweaver", "args": ["mcp", "serve"]})), "it is this gateway");
     }
