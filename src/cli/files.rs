@@ -56,7 +56,10 @@ impl Files {
                 bail!("{option} {path} would write over {at} of {other}; name another file");
             }
             if *option == PAGE && holds_something_else(path) {
-                bail!("{option} {} would write over a file that is not an HTML page; name another file", path.display());
+                bail!(
+                    "{option} {} would write over a file that is not an HTML page; name another file",
+                    path.display()
+                );
             }
         }
         Ok(())

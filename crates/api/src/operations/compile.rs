@@ -2,7 +2,7 @@
 
 use contextweaver_context::event::{Handle, Phase};
 use contextweaver_context::hooks::Hooks;
-use contextweaver_context::memory::{RecallBounds, recall};
+use contextweaver_context::memory::{RecallBounds, recall_for};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
 use contextweaver_context::{BuildStats, Firewall, Memory, Request as Wanted, compile, ingest_with};
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,8 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         episodes: session.episodes.all().map_err(|error| failed(&error))?,
     };
     let config = &engines.context;
+    let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
+    let wanted = Wanted { budget: Some(budget), ..Wanted::new(request.phase, &request.query) };
     let mut notes = Vec::new();
     if let Some(tokens) = request.memory {
         let missing = || Problem {
@@ -74,7 +76,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         };
         let source = engines.memory.as_deref().ok_or_else(missing)?;
         let bounds = RecallBounds { tokens, ..RecallBounds::default() };
-        let recalled = recall(source, (request.phase, &request.query), bounds, config);
+        let recalled = recall_for(source, &wanted, bounds, (&session.transcript, &memory), config);
         // A memory that is not reached stops no prompt; who asked learns it from the account.
         match recalled {
             Ok(recalled) => {
@@ -86,10 +88,9 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     }
     let firewall = Firewall::new(&config.firewall, config.estimator, &hooks, &session.artifacts);
     let compiled = |budget| {
-        let wanted = Wanted { budget: Some(budget), ..Wanted::new(request.phase, &request.query) };
+        let wanted = Wanted { budget: Some(budget), ..wanted };
         compile(&session.transcript, &memory, &firewall, &wanted, config)
     };
-    let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
     let pack = hooks.within(budget, compiled, |pack| pack);
     let mut pack = pack.map_err(|error| Problem::unprocessable(&error))?;
     pack.stats.notes.extend(notes);
