@@ -85,7 +85,24 @@ pub(super) struct Knowledge {
 
 /// A text without its secrets. What is divided or cut afterwards is masked before: half a secret is not recognised.
 fn masked(text: &str) -> String {
-    redact(&clean(text)).text.into_owned()
+    let text = redact(&clean(text)).text.into_owned();
+    let (mut whole, mut last) = (String::with_capacity(text.len()), 0);
+    for line in text.split_inclusive('\n') {
+        let name = whole.get(last..).unwrap_or_default().trim_end();
+        if name.ends_with(['=', ':']) && !line.trim().is_empty() {
+            // A prompt shows both on one line, and a secret by its name is found on one line alone.
+            let joined = format!("{name} {}", line.trim_start());
+            let joined = redact(&joined);
+            if !joined.found.is_empty() {
+                whole.truncate(last);
+                whole.push_str(&joined.text);
+                continue;
+            }
+        }
+        last = whole.len();
+        whole.push_str(line);
+    }
+    whole
 }
 
 /// Members without the secrets in their texts.

@@ -349,6 +349,7 @@ fn no_part_of_a_secret_gets_past_a_cut() {
         ("pem.md", format!("# Pool\n\n{key}\n")),
         ("border.md", format!("{}{token} end\n", words(580))),
         ("apart.md", format!("{}pool_password = Xk7vQ2pLm9Rt4Zw8\n", words(580))),
+        ("line.md", format!("{}pool_password =\n Xk7vQ2pLm9Rt4Zw8 it is\n", words(580))),
         ("title.md", format!("# {}{token}\ntext\n", words(65))),
         ("one.md", format!("{front}One.\n")),
         ("two.md", format!("{front}Two.\n")),
