@@ -124,7 +124,7 @@ def draw(random, examples, batch, unanswerable, one_place, said):
     else:
         left = take(examples.sources[sources[random.choice(len(sources), p=source_shares)]], left, 2)
     left += batch - batch // 2
-    everyday = left * 11 // 20
+    everyday = left * 11 // 20 if sources else left
     left -= everyday
     while everyday:
         everyday = take(everyone, everyday, 2)

@@ -8,12 +8,8 @@ is measured once, with what was chosen.
 """
 
 import argparse
-import collections
 import functools
-import json
 import pathlib
-import subprocess
-import sys
 import time
 
 import jax
@@ -22,70 +18,13 @@ import numpy as np
 
 import network
 import text
+from measuring import Collection, interval, lines, log, measures, pools, tested
 
 FIRST, SEED = 20, 20261
 QUERY_PIECES, TOOL_PIECES, MODEL_PIECES = 32, 46, 128
-SERVERS_OF_A_POOL = 4
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 POWERS = (1, 2, 4, 8)
 LAYERS, RATE, WARM, QUERIES_OF_A_STEP = 2, 1e-4, 20, 4
-SAMPLES = 2000
-
-
-def log(line):
-    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
-
-
-def lines(path):
-    return [json.loads(line) for line in open(path, encoding="utf-8") if line.strip()]
-
-
-class Collection:
-    """Tools and queries with the first twenty of plain fusion: `tools` texts; `queries` of (text, groups); `first` of lists of
-    (tool number, score)."""
-
-    def __init__(self, command, folder, name, catalog, queries):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.name = name
-        (folder / "catalog.json").write_text(json.dumps(catalog), encoding="utf-8")
-        asked = "\n".join(json.dumps(query, ensure_ascii=False) for query in queries)
-        (folder / "queries.jsonl").write_text(asked + "\n", encoding="utf-8")
-        if not (folder / "run.tsv").exists():
-            log(f"{name}: {len(catalog)} tools, {len(queries)} queries")
-            subprocess.run(
-                [command, "bench", "eval", "--catalog", folder / "catalog.json", "--queries", folder / "queries.jsonl", "--engine",
-                 "best", "--run-out", folder / "run.tsv.partial"], check=True, stdout=subprocess.DEVNULL)
-            (folder / "run.tsv.partial").rename(folder / "run.tsv")
-        number, self.tools = {}, []
-        for tool in catalog:
-            for known in (tool["name"], f"{tool.get('server') or ''}:{tool['name']}"):
-                number.setdefault(known, len(self.tools))
-            self.tools.append(text.tool_text(tool["name"], tool.get("description") or ""))
-        found = collections.defaultdict(list)
-        for line in open(folder / "run.tsv", encoding="utf-8"):
-            query, rank, tool, score, _ = line.rstrip("\n").split("\t")
-            if rank.isdigit() and int(rank) <= FIRST:
-                found[query].append((number[tool], float(score)))
-        self.queries, self.first = [], []
-        for query in queries:
-            if query["relevant"]:
-                also = query.get("equivalent") or {}
-                groups = [{number[tool], *(number[other] for other in also.get(tool, ()))} for tool in query["relevant"]]
-                self.queries.append((query["query"], groups))
-                self.first.append(found[query["id"]])
-
-
-def measures(ranked, groups):
-    """nDCG@10 and recall@1: a group counts where its first member stands."""
-    left, gain, first = list(groups), 0.0, 0
-    for rank, tool in enumerate(ranked[:10], 1):
-        group = next((group for group in left if tool in group), None)
-        if group is not None:
-            left.remove(group)
-            gain += 1 / np.log2(rank + 1)
-            first += rank == 1
-    best = sum(1 / np.log2(rank + 1) for rank in range(1, min(len(groups), 10) + 1))
-    return gain / best, first / len(groups)
 
 
 def with_part(collection, parts, weight, power=1):
@@ -99,18 +38,6 @@ def with_part(collection, parts, weight, power=1):
             first = [first[at] for at in order]
         values.append(measures([tool for tool, _ in first], groups))
     return np.array(values).reshape(-1, 2)
-
-
-def interval(differences, groups):
-    """Mean and 95 % interval by a bootstrap of the tools that queries ask for, since queries of one tool are alike."""
-    of = collections.defaultdict(list)
-    for value, group in zip(differences, groups):
-        of[min(group[0])].append(value)
-    sums, sizes = np.array([sum(of[key]) for key in sorted(of)]), np.array([len(of[key]) for key in sorted(of)])
-    random = np.random.Generator(np.random.PCG64(SEED))
-    drawn = random.integers(len(sums), size=(SAMPLES, len(sums)))
-    low, high = np.percentile(sums[drawn].sum(1) / sizes[drawn].sum(1), (2.5, 97.5))
-    return float(np.mean(differences)), float(low), float(high)
 
 
 class LateInteraction:
@@ -242,62 +169,29 @@ class CrossEncoder:
         return parts
 
 
-def pools(command, work, everyday, catalogs, is_wanted, servers, name):
-    """Requests in pools of some servers each, as they were said."""
-    found = []
-    for at in range(0, len(servers), SERVERS_OF_A_POOL):
-        pool = servers[at : at + SERVERS_OF_A_POOL]
-        catalog = []
-        for server in pool:
-            known = json.load(open(catalogs / f"{server}.json", encoding="utf-8"))["tools"]
-            catalog += [{"name": t["name"], "description": t.get("description") or "", "inputSchema": t.get("inputSchema") or {"type": "object"},
-                         "server": server} for t in known]
-        there = {(tool["server"], tool["name"]) for tool in catalog}
-        queries = []
-        for request in everyday:
-            server = request["server"]
-            if server in pool and is_wanted(request) and all((server, tool) in there for tool in request["relevant"]):
-                whole = lambda tools: [f"{server}:{tool}" for tool in tools if (server, tool) in there]
-                relevant = whole(request["relevant"])
-                also = {tool: whole(request["equivalent"]) for tool in relevant[:1] if request["equivalent"]}
-                queries.append({"id": request["id"], "query": request["said"], "relevant": relevant, "equivalent": also})
-        if queries:
-            found.append(Collection(command, work / f"{name}-{at}", f"{name}-{at}", catalog, queries))
-    return found
-
-
 def main():
     arguments = argparse.ArgumentParser(prog="rerank-trial")
     for name in ("command", "gold", "public", "catalogs", "everyday", "model", "work"):
         arguments.add_argument(name, type=pathlib.Path)
     arguments.add_argument("--seconds", type=int, default=900, help="how long the cross-encoder may learn; 0: not at all")
     given = arguments.parse_args()
-    vocabulary = (given.model / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    tokenizer = text.Tokenizer(vocabulary[:-1] if vocabulary[-1] == "" else vocabulary)
-    read = functools.cache(lambda line, most: tokenizer.encode(line, most))
+    read = functools.cache(text.Tokenizer.of(given.model).encode)
     weights = network.read(given.model / "weights.bin")
 
     everyday = lines(given.everyday)
     is_new = lambda request: request["id"].startswith("e6")
     new = sorted({request["server"] for request in everyday if is_new(request)})
     old = sorted({request["server"] for request in everyday} - set(new))
-    choosing = pools(given.command, given.work, everyday, given.catalogs, is_new, new, "choosing")
-    tested = []
-    for folder, name, queries in [
-        (given.gold / "everyday", "everyday, said", "queries.jsonl"), (given.gold / "everyday", "everyday, asked", "asked.jsonl"),
-        *((path.parent, path.parent.name, "queries.jsonl") for path in sorted([
-            *given.public.glob("*/catalog.json"), given.gold / "household/catalog.json", given.gold / "workbench/catalog.json"],
-            key=lambda path: path.parent.name)),
-    ]:
-        catalog = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))
-        asked = [{**query, "query": query["query"].split("\n")[0]} for query in lines(folder / queries)]
-        tested.append(Collection(given.command, given.work / name.replace(", ", "-"), name, catalog, asked))
+    choosing = pools(given.command, given.work, everyday, given.catalogs, is_new, new, "choosing", most=FIRST)
+    measured = [Collection(given.command, given.work / name.replace(", ", "-"), name, catalog, queries, most=FIRST)
+                for name, catalog, queries in tested(given.gold, given.public)]
 
     late = LateInteraction(weights, read)
     ways = {"late interaction": (late, POWERS)}
     if given.seconds:
         cross = CrossEncoder(weights, read)
-        learning = pools(given.command, given.work, everyday, given.catalogs, lambda request: not is_new(request), old, "learning")
+        learning = pools(given.command, given.work, everyday, given.catalogs, lambda request: not is_new(request), old, "learning",
+                         most=FIRST)
         known, steps = cross.train(learning, given.seconds)
         log(f"learnt from {known} requests of {len(old)} servers, {steps} steps of {QUERIES_OF_A_STEP}")
         ways["two layers"] = (cross, (1,))
@@ -312,7 +206,7 @@ def main():
         plain = table[0.0, powers[0]]
         print(f"\n{name}: weight {weight}, power {power}; on the requests it was chosen on nDCG@10 {plain[0]:.3f} -> {table[weight, power][0]:.3f}")
         print("\n| collection | queries | nDCG@10 | less plain fusion | recall@1 | less plain fusion |\n|---|--:|--:|--:|--:|--:|")
-        for collection in tested:
+        for collection in measured:
             part = way.parts(collection)
             before, after = with_part(collection, part, 0.0), with_part(collection, part, weight, power)
             groups = [groups for _, groups in collection.queries]
@@ -321,7 +215,7 @@ def main():
                 mean, low, high = interval((after - before)[:, of], groups)
                 cells += [f"{before[:, of].mean():.3f}", f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"]
             print(f"| {collection.name} | {len(groups)} | {' | '.join(cells)} |", flush=True)
-    milliseconds, pieces = late.milliseconds(tested[0])
+    milliseconds, pieces = late.milliseconds(measured[0])
     print(f"\nlate interaction: {milliseconds:.2f} ms for the products with {FIRST} tools of {pieces:.0f} pieces")
 
 

@@ -41,6 +41,12 @@ class Tokenizer:
         self.number = {piece: number for number, piece in enumerate(vocabulary)}
         self._cache = {}
 
+    @classmethod
+    def of(cls, model):
+        """That of the folder of a model."""
+        vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        return cls(vocabulary[:-1] if vocabulary[-1] == "" else vocabulary)
+
     def _word(self, word):
         known = self._cache.get(word)
         if known is None:

@@ -80,7 +80,45 @@ def near_tools(vectors, limit):
     return found
 
 
-def main():
+class Plain:
+    """The training as it is shipped. `trials.py` has others, each of which does one thing otherwise."""
+
+    seed, said, one_place, unanswerable = SEED, SAID, ONE_PLACE, UNANSWERABLE
+    # Further wrong tools of a batch, at most: those that are read, and those whose vectors are known.
+    further, earlier = 0, 0
+
+    def start(self, drawn, base, read):
+        """Takes the examples, the weights to begin with and what turns texts into pieces; returns the examples to train on."""
+        return drawn
+
+    def query(self, pieces):
+        """The pieces of a query."""
+        return pieces
+
+    def wrong(self, random, lines, wanted, fine, shown):
+        """Up to `further` numbers of wrong tools that are read too. `fine` has the tools that are not wrong for each query."""
+        return []
+
+    def known(self):
+        """Numbers and vectors of up to `earlier` wrong tools that are not read again."""
+        return [], np.zeros((0, network.WIDTH), np.float32)
+
+    def term(self, lines, shown, vectors, wanted, hidden):
+        """A further term of the loss, and its gradients by the vectors of queries and tools."""
+        return 0.0, 0.0, 0.0
+
+    def end(self, shown, vectors):
+        """Called after each step, with the tools of the batch."""
+
+    def state(self):
+        """Arrays that a run that was stopped needs to go on."""
+        return {}
+
+    def go_on(self, state):
+        """Takes what `state` has given."""
+
+
+def options():
     arguments = argparse.ArgumentParser(prog="train-encoder")
     arguments.add_argument("pairs", type=pathlib.Path)
     arguments.add_argument("everyday", type=pathlib.Path)
@@ -91,14 +129,16 @@ def main():
     arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
     arguments.add_argument("--steps", type=int, default=450)
     arguments.add_argument("--until", type=int, default=10**9, help="stop after this step, to go on later")
-    given = arguments.parse_args()
+    return arguments
+
+
+def prepare(given):
+    """What a training begins with: weights, examples, what turns texts into pieces, and for each tool those nearly the same."""
     given.work.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(given.work.parent / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
-    vocabulary = (given.model / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    tokenizer = text.Tokenizer(vocabulary[:-1] if vocabulary[-1] == "" else vocabulary)
-    read = functools.cache(lambda line, most: tokenizer.encode(line, most))
+    read = functools.cache(text.Tokenizer.of(given.model).encode)
     base = network.read(given.model / "model.safetensors")
     drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart), given.paraphrases)
     log(f"{len(drawn.texts)} tools; everyday {sum(map(len, drawn.servers.values()))} of {len(drawn.servers)} servers; "
@@ -109,7 +149,13 @@ def main():
     vectors = network.encode(base, [read(drawn.texts[n], TOOL_PIECES) for n in everyday])
     near = {n: {everyday[m] for m in of} for n, of in zip(everyday, near_tools(vectors, data.TOO_NEAR))}
     log(f"{sum(len(of) > 1 for of in near.values())} of {len(everyday)} everyday tools have a near copy")
+    return base, drawn, read, near
 
+
+def train(given, way=Plain(), prepared=None):
+    given.work.mkdir(parents=True, exist_ok=True)
+    base, drawn, read, near = prepared or prepare(given)
+    drawn = way.start(drawn, base, read)
     names = sorted(base)
     state_file = given.work / "state.npz"
     weights = {name: jnp.asarray(base[name]) for name in names}
@@ -123,36 +169,49 @@ def main():
         weights, mean, square, average = (
             {name: jnp.asarray(state[f"{part}/{name}"]) for name in names} for part in range(4)
         )
+        way.go_on(state)
         log(f"goes on after step {start}")
     lost, since = [], time.time()
     for step in range(start + 1, min(given.steps, given.until) + 1):
-        random = np.random.Generator(np.random.PCG64([SEED, step]))
-        lines, wanted, allowed, none = data.draw(random, drawn, BATCH, UNANSWERABLE, ONE_PLACE, SAID)
+        random = np.random.Generator(np.random.PCG64([way.seed, step]))
+        lines, wanted, allowed, none = data.draw(random, drawn, BATCH, way.unanswerable, way.one_place, way.said)
         shown = sorted(set(wanted))
         place = {number: at for at, number in enumerate(shown)}
+        fine = [also | near.get(number, set()) | {number} for number, also in zip(wanted, allowed)]
+        shown += way.wrong(random, lines, wanted, fine, shown)
+        known, vectors_known = way.known()
         # As many columns at every step, so that one program serves all.
-        hidden = np.ones((BATCH, BATCH), bool)
-        for row, (number, also) in enumerate(zip(wanted, allowed)):
-            fine = also | near.get(number, set()) | {number}
-            hidden[row, : len(shown)] = [other in fine for other in shown]
-        lists = [read(line, QUERY_PIECES) for line in [*lines, *none]] + [read(drawn.texts[n], TOOL_PIECES) for n in shown]
-        ways, found = [], np.zeros((2 * BATCH + UNANSWERABLE, network.WIDTH), np.float32)
+        columns = BATCH + way.further
+        hidden = np.ones((BATCH, columns + way.earlier), bool)
+        for row, of in enumerate(fine):
+            hidden[row, : len(shown)] = [other in of for other in shown]
+            hidden[row, columns : columns + len(known)] = [other in of for other in known]
+        lists = [way.query(read(line, QUERY_PIECES)) for line in [*lines, *none]]
+        lists += [read(drawn.texts[n], TOOL_PIECES) for n in shown]
+        first = BATCH + way.unanswerable
+        backwards, found = [], np.zeros((first + columns + way.earlier, network.WIDTH), np.float32)
         for part, numbers, lengths in network.chunks(lists):
-            vectors, way = network.there(weights, numbers, lengths)
+            vectors, backward = network.there(weights, numbers, lengths)
             found[part] = np.asarray(vectors)[: len(part)]
-            ways.append((part, len(numbers), way))
+            backwards.append((part, len(numbers), backward))
+        found[first + columns : first + columns + len(known)] = vectors_known
         wanted = np.array([place[number] for number in wanted], np.int32)
-        loss, (of_queries, of_tools) = loss_of(found[: BATCH + UNANSWERABLE], found[BATCH + UNANSWERABLE :], wanted, hidden)
+        loss, (of_queries, of_tools) = loss_of(found[:first], found[first:], wanted, hidden)
         gradients = np.concatenate([of_queries, of_tools])
+        more, of_queries, of_tools = way.term(lines, shown, found, wanted, hidden)
+        if more:
+            loss = loss + more
+            gradients += np.concatenate([of_queries, of_tools])
         total = None
-        while ways:
-            part, rows, way = ways.pop()
+        while backwards:
+            part, rows, backward = backwards.pop()
             gradient = np.zeros((rows, network.WIDTH), np.float32)
             gradient[: len(part)] = gradients[part]
-            of_part = network.back(way, gradient)
+            of_part = network.back(backward, gradient)
             total = of_part if total is None else network.add(total, of_part)
         rate = RATE * min(step / WARM, (given.steps - step + 1) / max(given.steps - WARM, 1), 1.0)
         weights, mean, square, average = adam(weights, mean, square, average, total, rate, float(step))
+        way.end(shown, found[first : first + len(shown)])
         lost.append(float(loss))
         if step % 10 == 0:
             log(f"step {step}/{given.steps}: loss {np.mean(lost[-10:]):.4f}, {(time.time() - since) / len(lost):.2f} s a step")
@@ -161,7 +220,7 @@ def main():
             np.savez(partial, step=step, **{
                 f"{part}/{name}": np.asarray(of[name])
                 for part, of in enumerate((weights, mean, square, average)) for name in names
-            })
+            }, **way.state())
             os.replace(partial, state_file)
             network.write(given.work / "mean.safetensors", {name: np.asarray(average[name]) for name in names})
             network.write(given.work / "last.safetensors", {name: np.asarray(weights[name]) for name in names})
@@ -177,7 +236,7 @@ def main():
             "sources": {source: LICENCES[source] for source in drawn.sources} | dict.fromkeys((ASKED, SAID_SO), LICENCE),
         },
         "steps": given.steps,
-        "parameters": {k: globals()[k] for k in (
+        "parameters": {k: getattr(way, k.lower(), globals()[k]) for k in (
             "SEED", "BATCH", "TEMPERATURE", "RATE", "WARM", "BACKWARD", "UNANSWERABLE", "QUERY_PIECES", "TOOL_PIECES", "ONE_PLACE", "SAID", "MEMORY")},
         "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": sys.version.split()[0]},
     }
@@ -185,4 +244,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    train(options().parse_args())

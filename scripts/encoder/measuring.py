@@ -1,0 +1,123 @@
+"""What trials of the encoder are measured on: collections with the ranking of the command, measures, and intervals."""
+
+import collections
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import text
+
+SERVERS_OF_A_POOL = 4
+SAMPLES, SEED = 2000, 20261
+
+
+def log(line):
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+def lines(path):
+    return [json.loads(line) for line in open(path, encoding="utf-8") if line.strip()]
+
+
+class Collection:
+    """Tools and queries with the first tools of an engine: `tools` texts; `queries` of (text, groups); `first` of lists of
+    (tool number, score), `most` of them or, without that, as many as the command writes."""
+
+    def __init__(self, command, folder, name, catalog, queries, engine="best", most=None):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        (folder / "catalog.json").write_text(json.dumps(catalog), encoding="utf-8")
+        asked = "\n".join(json.dumps(query, ensure_ascii=False) for query in queries)
+        (folder / "queries.jsonl").write_text(asked + "\n", encoding="utf-8")
+        if not (folder / "run.tsv").exists():
+            log(f"{name}: {len(catalog)} tools, {len(queries)} queries")
+            subprocess.run(
+                [command, "bench", "eval", "--catalog", folder / "catalog.json", "--queries", folder / "queries.jsonl", "--engine",
+                 engine, "--run-out", folder / "run.tsv.partial"], check=True, stdout=subprocess.DEVNULL)
+            (folder / "run.tsv.partial").rename(folder / "run.tsv")
+        number, self.tools = {}, []
+        for tool in catalog:
+            for known in (tool["name"], f"{tool.get('server') or ''}:{tool['name']}"):
+                number.setdefault(known, len(self.tools))
+            self.tools.append(text.tool_text(tool["name"], tool.get("description") or ""))
+        found = collections.defaultdict(list)
+        for line in open(folder / "run.tsv", encoding="utf-8"):
+            query, rank, tool, score, _ = line.rstrip("\n").split("\t")
+            if rank.isdigit() and (most is None or int(rank) <= most):
+                found[query].append((number[tool], float(score)))
+        self.queries, self.first = [], []
+        for query in queries:
+            if query["relevant"]:
+                also = query.get("equivalent") or {}
+                groups = [{number[tool], *(number[other] for other in also.get(tool, ()))} for tool in query["relevant"]]
+                self.queries.append((query["query"], groups))
+                self.first.append(found[query["id"]])
+
+
+def measures(ranked, groups, depth=1):
+    """nDCG@10 and recall at a depth: a group counts where its first member stands."""
+    left, gain, first = list(groups), 0.0, 0
+    for rank, tool in enumerate(ranked[:10], 1):
+        group = next((group for group in left if tool in group), None)
+        if group is not None:
+            left.remove(group)
+            gain += 1 / np.log2(rank + 1)
+            first += rank <= depth
+    best = sum(1 / np.log2(rank + 1) for rank in range(1, min(len(groups), 10) + 1))
+    return gain / best, first / len(groups)
+
+
+def means(differences, groups, stream=0):
+    """Means of samples of a bootstrap of the tools that queries ask for, since queries of one tool are alike."""
+    of = collections.defaultdict(list)
+    for value, group in zip(differences, groups):
+        of[min(group[0])].append(value)
+    sums, sizes = np.array([sum(of[key]) for key in sorted(of)]), np.array([len(of[key]) for key in sorted(of)])
+    random = np.random.Generator(np.random.PCG64([SEED, stream] if stream else SEED))
+    drawn = random.integers(len(sums), size=(SAMPLES, len(sums)))
+    return sums[drawn].sum(1) / sizes[drawn].sum(1)
+
+
+def interval(differences, groups):
+    """Mean and 95 % interval."""
+    low, high = np.percentile(means(differences, groups), (2.5, 97.5))
+    return float(np.mean(differences)), float(low), float(high)
+
+
+def pools(command, work, everyday, catalogs, is_wanted, servers, name, **of_engine):
+    """Requests in pools of some servers each, as they were said."""
+    found = []
+    for at in range(0, len(servers), SERVERS_OF_A_POOL):
+        pool = servers[at : at + SERVERS_OF_A_POOL]
+        catalog = []
+        for server in pool:
+            known = json.load(open(catalogs / f"{server}.json", encoding="utf-8"))["tools"]
+            catalog += [{"name": t["name"], "description": t.get("description") or "", "inputSchema": t.get("inputSchema") or {"type": "object"},
+                         "server": server} for t in known]
+        there = {(tool["server"], tool["name"]) for tool in catalog}
+        queries = []
+        for request in everyday:
+            server = request["server"]
+            if server in pool and is_wanted(request) and all((server, tool) in there for tool in request["relevant"]):
+                whole = lambda tools: [f"{server}:{tool}" for tool in tools if (server, tool) in there]
+                relevant = whole(request["relevant"])
+                also = {tool: whole(request["equivalent"]) for tool in relevant[:1] if request["equivalent"]}
+                queries.append({"id": request["id"], "query": request["said"], "relevant": relevant, "equivalent": also})
+        if queries:
+            found.append(Collection(command, work / f"{name}-{at}", f"{name}-{at}", catalog, queries, **of_engine))
+    return found
+
+
+def tested(gold, public):
+    """(name, catalog, queries) of the everyday requests and the ten collections of the scorecard; of a request with two searches
+    the first."""
+    ten = [*public.glob("*/catalog.json"), gold / "household/catalog.json", gold / "workbench/catalog.json"]
+    for folder, name, queries in [
+        (gold / "everyday", "everyday, said", "queries.jsonl"), (gold / "everyday", "everyday, asked", "asked.jsonl"),
+        *((path.parent, path.parent.name, "queries.jsonl") for path in sorted(ten, key=lambda path: path.parent.name)),
+    ]:
+        catalog = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))
+        yield name, catalog, [{**query, "query": query["query"].split("\n")[0]} for query in lines(folder / queries)]

@@ -1,0 +1,366 @@
+"""Short controlled trainings of the encoder: each does one thing otherwise than the baseline, with the same steps, seed and data.
+
+    scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report]
+
+Every training starts from the weights as they are published and sees no request `e6` of `gold/training` and none of the servers that
+the shipped weights have not seen. It is measured alone, by cosine, and fused with words and table as the engine `best` does.
+"""
+
+import argparse
+import copy
+import functools
+import json
+import pathlib
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+import examples as data
+import finish
+import network
+import text
+import train
+from data import spread
+from measuring import Collection, lines, log, means, measures, pools, tested
+from words import words
+
+PIECES = 128
+# Of a collection so many queries and tools are taken, at most, by chance.
+QUERIES, TOOLS = 300, 1000
+# BM25 over the words of name and description.
+SATURATION, LENGTH = 1.2, 0.75
+# Of a public source so many tools are looked through for wrong ones.
+SOURCE_TOOLS = 600
+# An entry of the vocabulary that no text has.
+MARKER = "[unused0]"
+
+
+class Words:
+    """BM25 of queries and tools."""
+
+    def __init__(self, texts):
+        self.number = {}
+        rows, columns = [], []
+        for row, line in enumerate(texts):
+            for word in words(line):
+                rows.append(row)
+                columns.append(self.number.setdefault(word, len(self.number)))
+        counts = scipy.sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), (len(texts), len(self.number)))
+        length = np.asarray(counts.sum(1)).ravel()
+        with_it = counts.getnnz(0)
+        idf = np.log1p((len(texts) - with_it + 0.5) / (with_it + 0.5))
+        counts = counts.tocoo()
+        norm = SATURATION * (1 - LENGTH + LENGTH * length / length.mean())
+        weights = idf[counts.col] * counts.data * (SATURATION + 1) / (counts.data + norm[counts.row])
+        self.tools = scipy.sparse.csr_matrix((weights, (counts.row, counts.col)), counts.shape)
+
+    def scores(self, queries, tools):
+        asked = scipy.sparse.lil_matrix((len(queries), len(self.number)))
+        for row, line in enumerate(queries):
+            for word in set(words(line)) & self.number.keys():
+                asked[row, self.number[word]] = 1
+        return (asked.tocsr() @ self.tools[tools].T).toarray()
+
+
+class OtherSeed(train.Plain):
+    seed = train.SEED + 1
+
+
+class HardNegatives(train.Plain):
+    """For some queries of the batch the wrong tool of the same server or source which the weights before the training, or BM25,
+    rank first: each for half of them."""
+
+    further = 48
+
+    def start(self, drawn, base, read):
+        self.base, self.read, self.texts = base, read, drawn.texts
+        self.words, self.pool, pooled = Words(drawn.texts), {}, set()
+        of_source = [spread(sorted({e.wanted for e in of}), SOURCE_TOOLS) for of in drawn.sources.values()]
+        of_server = [sorted({n for e in of for n in (e.wanted, *e.allowed)}) for of in drawn.servers.values()]
+        for of, tools in zip([*drawn.sources.values(), *drawn.servers.values()], [*of_source, *of_server]):
+            pooled.update(tools)
+            self.pool.update((e.wanted, np.array(tools)) for e in of)
+        pooled = sorted(pooled)
+        self.row = {number: row for row, number in enumerate(pooled)}
+        self.vectors = network.encode(base, [read(drawn.texts[n], train.TOOL_PIECES) for n in pooled])
+        log(f"wrong tools are looked for among {len(pooled)}")
+        return drawn
+
+    def wrong(self, random, lines, wanted, fine, shown):
+        order = random.permutation(len(lines))[: self.further]
+        half = self.further // 2
+        lists = [self.read(lines[at], train.QUERY_PIECES) for at in order[:half]]
+        lists += [self.read(self.texts[wanted[at]], train.TOOL_PIECES) for at in order]
+        vectors, found = network.encode(self.base, lists), []
+        for turn, at in enumerate(order):
+            tools = self.pool[wanted[at]]
+            rows = [self.row[n] for n in tools]
+            if turn < half:
+                scores = self.vectors[rows] @ vectors[turn]
+            else:
+                scores = self.words.scores([lines[at]], tools)[0]
+            out = fine[at] | set(shown) | set(found)
+            near = self.vectors[rows] @ vectors[half + turn] > data.TOO_NEAR
+            for place in np.argsort(-scores, kind="stable"):
+                if tools[place] not in out and not near[place]:
+                    found.append(int(tools[place]))
+                    break
+        return found
+
+
+class EarlierBatches(train.Plain):
+    """The tools of the last batches are wrong tools too, by the vectors that they had then."""
+
+    batches = 4
+    earlier = batches * train.BATCH
+
+    def __init__(self):
+        self.numbers, self.vectors = np.zeros(0, np.int64), np.zeros((0, network.WIDTH), np.float32)
+
+    def known(self):
+        return self.numbers.tolist(), self.vectors
+
+    def end(self, shown, vectors):
+        self.numbers = np.concatenate([self.numbers, np.array(shown, np.int64)])[-self.earlier :]
+        self.vectors = np.concatenate([self.vectors, vectors])[-self.earlier :]
+
+    def state(self):
+        return {"earlier/numbers": self.numbers, "earlier/vectors": self.vectors}
+
+    def go_on(self, state):
+        self.numbers, self.vectors = state["earlier/numbers"], state["earlier/vectors"]
+
+
+class Marked(train.Plain):
+    """An unused entry of the vocabulary in front of each query."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def query(self, pieces):
+        return [*[pieces[0], self.number, *pieces[1:-1]][: PIECES - 1], pieces[-1]]
+
+
+class Distilled(train.Plain):
+    """The tools of the batch should be as likely as by two teachers: the mean of BM25, divided by its best, and the cosine by the
+    weights before the training."""
+
+    weight, temperature = 0.5, 0.1
+
+    def start(self, drawn, base, read):
+        self.base, self.read, self.texts, self.words = base, read, drawn.texts, Words(drawn.texts)
+
+        def of(queries, tools, wanted, hidden, taught):
+            out = hidden.at[jnp.arange(len(wanted)), wanted].set(False)
+            taught = jax.nn.softmax(jnp.where(out, -1e9, taught / self.temperature), 1)
+            close = jnp.where(out, -1e9, queries @ tools.T / train.TEMPERATURE)
+            apart = taught * (jnp.log(taught + 1e-9) - jax.nn.log_softmax(close, 1))
+            return self.weight * jnp.where(out, 0.0, apart).sum(1).mean()
+
+        self.of = jax.jit(jax.value_and_grad(of, (0, 1)))
+        return drawn
+
+    def term(self, lines, shown, vectors, wanted, hidden):
+        lists = [self.read(line, train.QUERY_PIECES) for line in lines]
+        before = network.encode(self.base, lists + [self.read(self.texts[n], train.TOOL_PIECES) for n in shown])
+        by_words = self.words.scores(lines, shown)
+        taught = np.zeros(hidden.shape, np.float32)
+        taught[:, : len(shown)] = before[: len(lines)] @ before[len(lines) :].T
+        taught[:, : len(shown)] += by_words / np.maximum(by_words.max(1, keepdims=True), 1e-9)
+        first = len(lines) + self.unanswerable
+        value, (of_queries, of_tools) = self.of(vectors[: len(lines)], vectors[first:], wanted, hidden, taught / 2)
+        return value, np.pad(of_queries, ((0, self.unanswerable), (0, 0))), of_tools
+
+
+class WithoutSaid(train.Plain):
+    said = 0.0
+
+
+class WithoutAsked(train.Plain):
+    said = 1.0
+
+
+class WithoutPublic(train.Plain):
+    one_place = 1.0
+
+    def start(self, drawn, base, read):
+        drawn = copy.copy(drawn)
+        drawn.sources = {}
+        return drawn
+
+
+class WithoutUnanswerable(train.Plain):
+    unanswerable = 0
+
+
+BASELINE, BEFORE, SHIPPED = "baseline", "weights before the training", "shipped weights"
+# What is not trained has no way.
+TRIALS = {
+    BASELINE: train.Plain, "baseline, another seed": OtherSeed, "hard negatives": HardNegatives,
+    "negatives of earlier batches": EarlierBatches, "marker before queries": Marked, "distillation": Distilled, BEFORE: None,
+    "with paraphrases": train.Plain, SHIPPED: None, "without requests as people say them": WithoutSaid,
+    "without requests as models ask": WithoutAsked, "without public pairs": WithoutPublic,
+    "without requests that no tool serves": WithoutUnanswerable,
+}
+PARAPHRASES = "with paraphrases"
+MEASURES = ("nDCG@10, alone", "recall@5, alone", "nDCG@10, fused", "recall@5, fused")
+
+
+def sample(name, catalog, queries):
+    """At most so many queries that a tool serves, and at most so many tools, those that are wanted among them."""
+    random = np.random.Generator(np.random.PCG64([train.SEED, *name.encode()]))
+    queries = [query for query in queries if query["relevant"]]
+    queries = [queries[at] for at in sorted(random.permutation(len(queries))[:QUERIES])]
+    names = lambda tool: {tool["name"], f"{tool.get('server') or ''}:{tool['name']}"}
+    wanted = {n for q in queries for n in (*q["relevant"], *(n for of in (q.get("equivalent") or {}).values() for n in of))}
+    kept = {at for at, tool in enumerate(catalog) if names(tool) & wanted}
+    for at in random.permutation(len(catalog)):
+        if len(kept) >= TOOLS:
+            break
+        kept.add(int(at))
+    return name, [catalog[at] for at in sorted(kept)], queries
+
+
+class Measured:
+    """The collections, and what weights give on them."""
+
+    def __init__(self, given, everyday, read):
+        self.read = read
+        engine = {"engine": "default"}
+        new = [request for request in everyday if is_new(request)]
+        servers = sorted({request["server"] for request in new})
+        self.sets = {"e6": pools(given.command, given.work / "collections", new, given.catalogs, is_new, servers, "e6", **engine)}
+        for name, catalog, queries in tested(given.gold, given.public):
+            folder = given.work / "collections" / name.replace(", ", "-")
+            self.sets[name] = [Collection(given.command, folder, *sample(name, catalog, queries), **engine)]
+        self.groups = {name: [[[(at, min(groups[0]))]] for at, of in enumerate(parts) for _, groups in of.queries]
+                       for name, parts in self.sets.items()}
+
+    def of(self, weights, query):
+        """By set nDCG@10 and recall@5 of each query, alone and fused."""
+        parts = [of for parts in self.sets.values() for of in parts]
+        texts = sorted({line for of in parts for line in of.tools})
+        asked = sorted({line for of in parts for line, _ in of.queries})
+        lists = [self.read(line, PIECES) for line in texts] + [query(self.read(line, PIECES)) for line in asked]
+        vectors = dict(zip([("tool", line) for line in texts] + [("query", line) for line in asked], network.encode(weights, lists)))
+        found = {}
+        for name, parts in self.sets.items():
+            values = []
+            for of in parts:
+                tools = np.array([vectors["tool", line] for line in of.tools])
+                rare = np.log(2 * len(tools) + 2) * 2**18
+                for (line, groups), first in zip(of.queries, of.first):
+                    near = tools @ vectors["query", line]
+                    scores = rare * np.square(np.maximum(near, 0) / max(near.max(), 1e-9))
+                    for tool, score in first:
+                        scores[tool] += score
+                    values.append([value for by in (near, scores)
+                                   for value in measures(np.argsort(-by, kind="stable")[:10], groups, 5)])
+            found[name] = np.array(values)
+        return found
+
+
+def is_new(request):
+    return request["id"].startswith("e6")
+
+
+def figure(value, sign=""):
+    return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def report(measured, values, seconds):
+    """Prints the tables of docs/model.md: differences from the baseline with 95 % intervals, `*` where zero is outside, and on how many
+    collections they are above and below zero."""
+    sets = list(measured.sets)
+    ten = [name for name in sets if name != "e6" and not name.startswith("everyday")]
+    base = values[BASELINE]
+
+    def cell(other, names, at):
+        drawn = [means((other[name] - base[name])[:, at], measured.groups[name], sets.index(name)) for name in names]
+        low, high = np.percentile(np.mean(drawn, 0), (2.5, 97.5))
+        mean = np.mean([(other[name] - base[name])[:, at].mean() for name in names])
+        return f"{figure(mean, '+')} [{figure(low, '+')}, {figure(high, '+')}]", int(low > 0) - int(high < 0)
+
+    columns = [["e6"], ["everyday, said"], ["everyday, asked"], ten]
+    others = {name: other for name, other in values.items() if name != BASELINE}
+    for at, what in enumerate(MEASURES):
+        print(f"\n{what}\n\n| | s a step | e6 | everyday, said | everyday, asked | mean of the ten | better / worse |")
+        print("|---|--:|--:|--:|--:|--:|--:|")
+        cells = [figure(np.mean([base[name][:, at].mean() for name in names])) for names in columns]
+        print(f"| {BASELINE} | {seconds.get(BASELINE, '')} | {' | '.join(cells)} | |")
+        for name, other in others.items():
+            cells = [cell(other, names, at)[0] for names in columns]
+            signs = [cell(other, [one], at)[1] for one in sets]
+            print(f"| {name} | {seconds.get(name, '')} | {' | '.join(cells)} | {signs.count(1)} / {signs.count(-1)} |")
+    for at, what in enumerate(MEASURES):
+        print(f"\n{what}\n\n| collection | queries | {BASELINE} | {' | '.join(others)} |\n|---|{'--:|' * (len(others) + 2)}")
+        for name in sets:
+            found = [cell(other, [name], at) for other in others.values()]
+            cells = [figure(base[name][:, at].mean()), *(said.split()[0] + "*" * abs(sign) for said, sign in found)]
+            print(f"| {name} | {len(base[name])} | {' | '.join(cells)} |")
+
+
+def main():
+    arguments = argparse.ArgumentParser(prog="encoder-trials")
+    for name in ("command", "gold", "public", "catalogs", "pairs", "model", "shipped", "schedule", "work"):
+        arguments.add_argument(name, type=pathlib.Path)
+    arguments.add_argument("--steps", type=int, default=100)
+    arguments.add_argument("--only", action="append", choices=list(TRIALS), help="these alone; may be repeated")
+    arguments.add_argument("--report", action="store_true", help="train nothing: print what there is")
+    given = arguments.parse_args()
+    given.work = given.work / str(given.steps)
+    given.work.mkdir(parents=True, exist_ok=True)
+    tokenizer = text.Tokenizer.of(given.model)
+    read = functools.cache(tokenizer.encode)
+    requests = given.gold / "training/everyday.jsonl"
+    old = given.work / "everyday.jsonl"
+    raw = requests.read_text(encoding="utf-8").splitlines(keepends=True)
+    old.write_text("".join(line for line in raw if not is_new(json.loads(line))), encoding="utf-8")
+    # The servers that the shipped weights have not seen are those of the last stage.
+    apart = [line for line in given.schedule.read_text().splitlines() if line.startswith("--")][-1].split()
+    options = [given.pairs, old, given.catalogs, given.model]
+
+    measured = Measured(given, lines(requests), read)
+    base = network.read(given.model / "model.safetensors")
+    values, seconds, prepared = {}, {}, {}
+    for name, kind in TRIALS.items():
+        folder = given.work / name.replace(",", "").replace(" ", "-")
+        folder.mkdir(exist_ok=True)
+        kept, time_of = folder / "measures.npz", folder / "seconds"
+        if not kept.exists():
+            if given.report or given.only and name not in given.only:
+                continue
+            way = Marked(tokenizer.number[MARKER]) if kind is Marked else (kind or train.Plain)()
+            if name == BEFORE:
+                weights = base
+            elif name == SHIPPED:
+                weights = network.read(given.shipped / "weights.bin")
+            else:
+                more = ["--paraphrases", given.gold / "training/paraphrases.jsonl"] if name == PARAPHRASES else []
+                log(f"{name}: training")
+                run = given.work / "runs" / folder.name
+                anew = not (run / "state.npz").exists()
+                of_train = train.options().parse_args([str(word) for word in (*options, run, *apart, "--steps", given.steps, *more)])
+                if len(more) not in prepared:
+                    prepared[len(more)] = train.prepare(of_train)
+                start = time.process_time()
+                train.train(of_train, way, prepared[len(more)])
+                if anew:
+                    time_of.write_text(f"{(time.process_time() - start) / given.steps:.1f}")
+                weights = finish.between(base, network.read(run / "mean.safetensors"), finish.TRAINED)
+            log(f"{name}: measuring")
+            partial = folder / "partial.npz"
+            np.savez(partial, **measured.of(weights, way.query))
+            partial.rename(kept)
+        values[name] = dict(np.load(kept))
+        if time_of.exists():
+            seconds[name] = time_of.read_text()
+    if BASELINE in values:
+        report(measured, values, seconds)
+
+
+if __name__ == "__main__":
+    main()
