@@ -272,7 +272,7 @@ fn the_tools_found_are_the_list_of_a_request() {
     exit 2
     error: the argument '--as <FORMAT>' cannot be used with '--explain'
 
-    Usage: contextweaver route --catalog <PATH> --as <FORMAT> <QUERY>
+    Usage: contextweaver route --catalog <PATH> --as <FORMAT> <QUERY>...
 
     For more information, try '--help'.
 
@@ -280,7 +280,7 @@ fn the_tools_found_are_the_list_of_a_request() {
     error: the following required arguments were not provided:
       --as <FORMAT>
 
-    Usage: contextweaver route --catalog <PATH> --as <FORMAT> --names <FILE> <QUERY>
+    Usage: contextweaver route --catalog <PATH> --as <FORMAT> --names <FILE> <QUERY>...
 
     For more information, try '--help'.
     ");
@@ -507,7 +507,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: filter: exclude_ids: no item has the id `forge:create_issu`; did you mean `forge:create_issue#3955128d`?
 
     route --catalog tools.json --top-k 0 issue
-    error: invalid value '0' for '--top-k <N>': number would be zero for non-zero type
+    error: invalid value '0' for '--top-k <N>': give a whole number, at least 1
 
     For more information, try '--help'.
 

@@ -264,7 +264,8 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":6", "\"schema\":7").into_bytes();
+        let of_another_form =
+            String::from_utf8_lossy(&good).replace(&format!("\"schema\":{SCHEMA}"), "\"schema\":0").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -273,7 +274,7 @@ mod tests {
             refused(&good, "Open an issue", &other),
             refused(&flipped, "Open an issue", &same),
             refused(&good[..good.len() - 1], "Open an issue", &same),
-            refused(&newer, "Open an issue", &same),
+            refused(&of_another_form, "Open an issue", &same),
             refused(b"[]\n", "Open an issue", &same),
             refused(b"", "Open an issue", &same),
         ];
@@ -283,7 +284,7 @@ mod tests {
         stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
-        its format version is not 6; build it again with `contextweaver build`
+        its format version is not 7; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         ");

@@ -102,11 +102,16 @@ pub(super) fn read_event(line: &[u8], is_finished: bool) -> Result<Event, String
     }
 }
 
-/// Whether a text is a time in the form of [`timestamp`]: only such texts are in the order of time.
+/// Whether a text is a time in the form of [`timestamp`], with parts of a second or without: only such texts are in the order
+/// of time.
 fn is_timestamp(text: &str) -> bool {
-    const FORM: &[u8] = b"0000-00-00T00:00:00.000000+00:00";
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let Some((whole, parts)) = text.strip_suffix("+00:00").and_then(|text| text.split_at_checked(FORM.len())) else {
+        return false;
+    };
     let fits = |(one, of_form): (u8, &u8)| one == *of_form || (*of_form == b'0' && one.is_ascii_digit());
-    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    whole.bytes().zip(FORM).all(fits) && (parts.is_empty() || parts.strip_prefix('.').is_some_and(are_digits))
 }
 
 /// The message of a JSON error without its own line number, which is always 1, and without all that would have been right.
@@ -211,6 +216,20 @@ mod tests {
                 0,
                 1,
                 "1: unknown variant `x` at column 47",
+            ),
+            (
+                "no time",
+                EVENT.replace("2026-", "later "),
+                0,
+                1,
+                "1: `timestamp` is not a time in UTC such as 2026-11-22T12:00:00.000042+00:00",
+            ),
+            (
+                "a list",
+                "[1]\n".to_owned(),
+                0,
+                1,
+                "1: invalid length 1, expected struct Event with 9 elements at column 3",
             ),
             ("another version", EVENT.replace("\"version\":1", "\"version\":2"), 0, 1, "1: version 2 is not 1"),
             ("what no event is as long as", format!("{long}\n{EVENT}\n"), 1, 1, "1: it is longer than 262144 bytes"),

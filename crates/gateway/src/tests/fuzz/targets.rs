@@ -240,7 +240,10 @@ const DOCUMENTS: [&str; 3] = [
 
 /// Memories as JSON: a memory file, facts, and cards of each kind.
 const MEMORIES: [&str; 6] = [
-    r#"{"format":"contextweaver memory","schema":1,"facts":[{"key":"price","value":"3","evidence":[]}],"episodes":[]}"#,
+    r#"{"format":"contextweaver memory","schema":1,"rules":{"as_of":"2026-11-24","min_sessions":2,"similarity":60,"forget_after":90},
+        "sessions":[{"sha256":"a1","name":"monday","day":"2026-11-23","events":3,"left_out":0,"begins":"0a1b2c3d"}],
+        "facts":[{"key":"price","standing":"in_force","agreement":"agreed","count":1,"weight":977,"values":[{"value":"3","seen":
+        [{"session":"a1","about":"price","said":"3","events":["u1"]}]}]}],"episodes":[]}"#,
     r#"[{"key":"price","value":"3 for a thing"}]"#,
     r#"{"lesson_id":"l1","title":"The price","body":"Of a thing","tags":["price"],"status":"accepted","expires_at":"2027-01-01"}"#,
     r#"[{"skill_id":"s1","name":"Prices","description":"Of a thing","steps":["ask","say"],"preconditions":["a list"]}]"#,
