@@ -99,6 +99,10 @@ impl MemorySource for Lent<Box<dyn MemorySource>> {
         while_waiting(|| self.0.search(query, bounds))
     }
 
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        while_waiting(|| self.0.search_masked(query, bounds))
+    }
+
     fn notes(&self) -> &[String] {
         self.0.notes()
     }
@@ -227,5 +231,28 @@ fn router(args: &Args, routing: RoutingConfig) -> Result<Router> {
             let log = feedback::read(path).with_context(|| path.display().to_string())?;
             Ok(router.with_feedback(&log.observations))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lent_memory_masks_what_it_divides_before_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pool.md");
+        // A key that is longer than a piece: only the first piece says that it is one.
+        let lines = "Zq7vQ2pLm9Rt4Zw8Xk7vQ2pLm9Rt4Zw8Xk7vQ2pLm9Rt4Zw8Xk7vQ2pLm9Rt4Zw8\n".repeat(24);
+        let [begin, end] = ["BEGIN", "END"].map(|what| format!("-----{what} RSA {} KEY-----", "PRIVATE"));
+        std::fs::write(&file, format!("# Pool\n\n{begin}\n{lines}{end}\n")).unwrap();
+        let memory = Lent(outside::memory(file.to_str().unwrap()).unwrap());
+        let told = |found: Result<Vec<Remembered>, SourceError>| -> String {
+            found.unwrap().into_iter().map(|one| one.text).collect()
+        };
+        let bounds = RecallBounds::default();
+        assert!(told(memory.search("pool", bounds)).matches("Zq7v").count() > 12);
+        let masked = told(memory.search_masked("pool", bounds));
+        assert!(masked.contains("[REDACTED: private_key]") && !masked.contains("Zq7v"), "{masked}");
     }
 }

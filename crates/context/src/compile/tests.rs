@@ -976,7 +976,7 @@ proptest! {
         let (tokens, stats) = (pack.stats.prompt_tokens, &pack.stats);
         prop_assert!(tokens <= budget && estimator.count(&pack.prompt) == tokens);
         prop_assert_eq!(stats.included_count + stats.dropped_count, stats.total_candidates);
-        prop_assert!(dangling(&pack.prompt).is_empty() || budget - tokens < 100, "{} of {}: {}", tokens, budget, pack.prompt);
+        prop_assert!(dangling(&pack.prompt).is_empty() || budget - tokens <= 60, "{} of {}: {}", tokens, budget, pack.prompt);
         prop_assert_eq!(built(), pack);
     }
 }

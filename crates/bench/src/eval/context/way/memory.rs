@@ -137,4 +137,8 @@ impl<S: MemorySource, N: Send + Sync> MemorySource for With<S, N> {
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
         self.source.search(query, bounds)
     }
+
+    fn search_masked(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        self.source.search_masked(query, bounds)
+    }
 }
