@@ -31,21 +31,16 @@ pub(super) fn frame(
     config: &ContextConfig,
     meter: Meter,
 ) -> Result<Frame, CompileError> {
-    let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
-    let limit = meter.limit(budget);
-    let header = if request.header.is_empty() { String::new() } else { format!("{}{SEPARATOR}", request.header) };
-    let foot = request.footer.to_owned();
-    let caller = meter.units(&format!("{header}{foot}"));
-    if caller > limit {
-        return Err(CompileError::FrameTooLarge { phase: request.phase, needed: meter.tokens(caller), budget });
+    let caller = Caller::of(request, config, meter);
+    let Caller { budget, units, .. } = caller;
+    if units > caller.limit {
+        return Err(CompileError::FrameTooLarge { phase: request.phase, needed: meter.tokens(units), budget });
     }
     let lines = Lines::of(transcript, memory, request, config);
     let total = lines.episodes.len() + lines.facts.len();
-    let room = room(caller, limit);
-    let written = |shown: usize| format!("{}{header}", lines.written(shown));
     // More lines cost more, so a binary search finds the most that fit; no lines always fit.
     let (mut low, mut high) = (0, total);
-    let fits = |shown: usize| meter.units(&format!("{}{foot}", written(shown))) <= room;
+    let fits = |shown: usize| caller.has_room_for(&lines.written(shown));
     if total > 0 && fits(total) {
         low = total;
     }
@@ -53,27 +48,53 @@ pub(super) fn frame(
         let middle = (low + high).div_ceil(2);
         if fits(middle) { low = middle } else { high = middle - 1 }
     }
-    let head = written(low);
+    let head = caller.below(&lines.written(low));
+    let foot = caller.footer.to_owned();
     let cost = meter.units(&format!("{head}{foot}"));
     Ok(Frame { head, foot, cost, omitted: total - low + lines.beyond })
 }
 
 /// Whether a prompt shows all of the memory but what was taken from results.
 pub(crate) fn shows_all(transcript: &Transcript, memory: &Memory, request: &Request, config: &ContextConfig) -> bool {
-    let meter = Meter::new(config.estimator);
-    let limit = meter.limit(request.budget.unwrap_or_else(|| config.budgets.of(request.phase)));
-    let header = if request.header.is_empty() { String::new() } else { format!("{}{SEPARATOR}", request.header) };
     let lines = Lines::of(transcript, memory, request, config);
     let chosen = memory.facts.iter().filter(|fact| derived_from(&fact.key).is_none()).count();
-    let written = lines.written(lines.episodes.len() + chosen.min(lines.facts.len()));
-    let caller = meter.units(&format!("{header}{}", request.footer));
     chosen <= lines.facts.len()
-        && meter.units(&format!("{written}{header}{}", request.footer)) <= room(caller, limit.max(caller))
+        && Caller::of(request, config, Meter::new(config.estimator))
+            .has_room_for(&lines.written(lines.episodes.len() + chosen))
 }
 
-/// The units that memory and what the caller says may take: half of what the caller leaves is for memory.
-fn room(caller: usize, limit: usize) -> usize {
-    caller + (limit - caller) / 2
+/// What the caller says around the memory, and what it leaves of the budget.
+struct Caller<'r> {
+    header: String,
+    footer: &'r str,
+    meter: Meter,
+    /// Tokens of the prompt at most.
+    budget: usize,
+    /// The same in units of the meter.
+    limit: usize,
+    /// What header and footer cost.
+    units: usize,
+}
+
+impl<'r> Caller<'r> {
+    fn of(request: &Request<'r>, config: &ContextConfig, meter: Meter) -> Self {
+        let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
+        let header = if request.header.is_empty() { String::new() } else { format!("{}{SEPARATOR}", request.header) };
+        let (footer, limit) = (request.footer, meter.limit(budget));
+        let units = meter.units(&format!("{header}{footer}"));
+        Self { header, footer, meter, budget, limit, units }
+    }
+
+    /// The lines of memory with the header below them.
+    fn below(&self, lines: &str) -> String {
+        format!("{lines}{}", self.header)
+    }
+
+    /// Whether lines of memory fit: they may take half of what the caller leaves.
+    fn has_room_for(&self, lines: &str) -> bool {
+        let whole = format!("{}{}", self.below(lines), self.footer);
+        self.meter.units(&whole) <= self.units + self.limit.saturating_sub(self.units) / 2
+    }
 }
 
 /// The lines of memory, in the order in which they may be shown.
