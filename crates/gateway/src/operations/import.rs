@@ -84,7 +84,7 @@ pub(crate) struct Moved {
 /// A configuration that servers are added to.
 #[derive(Debug, Clone, Default)]
 pub struct Present {
-    pub(super) text: String,
+    text: String,
     form: Option<Form>,
     pub(super) upstreams: Map<String, Value>,
     /// The values that gateways of this configuration are started with.
@@ -114,9 +114,20 @@ impl Present {
         &self.values
     }
 
-    /// The form of its text.
-    pub(super) fn form(&self) -> Form {
-        self.form.unwrap_or(Form::Yaml)
+    /// Its text with one change; everything else of it stays.
+    ///
+    /// # Errors
+    /// The result would not be a valid configuration.
+    pub(super) fn changed(&self, edit: Edit, path: &Path) -> Result<Addition, ConfigError> {
+        let Edited { text, is_rewritten } = match edit.insert.is_empty() && edit.remove.is_empty() {
+            true => Edited { text: self.text.clone(), is_rewritten: false },
+            false => edited(self.form.unwrap_or(Form::Yaml), &self.text, &[edit])
+                .map_err(|problem| unreadable(path, problem))?,
+        };
+        // Paths in it are relative to its folder, and only their form is looked at here.
+        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
+            .map_err(|error| error.of_file(path))?;
+        Ok(Addition { text, is_rewritten })
     }
 
     /// The variables that it refers to.
@@ -220,14 +231,7 @@ impl Conversion {
     pub fn added_to(&self, present: &Present, path: &Path) -> Result<Addition, ConfigError> {
         let insert = self.servers.iter().map(|server| (server.name.clone(), Value::Object(server.entry.clone())));
         let edit = Edit { place: vec!["upstreams".to_owned()], remove: Vec::new(), insert: insert.collect() };
-        let Edited { text, is_rewritten } = match edit.insert.is_empty() {
-            true => Edited { text: present.text.clone(), is_rewritten: false },
-            false => edited(present.form(), &present.text, &[edit]).map_err(|problem| unreadable(path, problem))?,
-        };
-        // Paths in it are relative to its folder, and only their form is looked at here.
-        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
-            .map_err(|error| error.of_file(path))?;
-        Ok(Addition { text, is_rewritten })
+        present.changed(edit, path)
     }
 
     /// Whether a client's file has a server that the gateway serves.
@@ -249,7 +253,7 @@ impl Conversion {
     }
 }
 
-pub(super) fn unreadable(path: &Path, problem: String) -> ConfigError {
+fn unreadable(path: &Path, problem: String) -> ConfigError {
     ConfigError::Parse { path: path.to_owned(), reason: YamlError { place: None, key: None, problem } }
 }
 

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::client_edit::{Edit, Edited, edited};
+use super::client_edit::Edit;
 use super::client_files::ClientFile;
 use super::clients::Place;
-use super::import::{Addition, Conversion, Present, VALUE_IN_FILE, convert_beside, unreadable};
+use super::import::{Addition, Conversion, Present, VALUE_IN_FILE, convert_beside};
 use crate::config::error::ConfigError;
-use crate::config::file::GatewayConfig;
 
 impl Present {
     /// Whether it has an upstream of this name.
@@ -30,11 +29,7 @@ impl Present {
     /// The result would not be a valid configuration.
     pub fn without(&self, name: &str, path: &Path) -> Result<Addition, ConfigError> {
         let edit = Edit { place: vec!["upstreams".to_owned()], remove: vec![name.to_owned()], insert: Vec::new() };
-        let Edited { text, is_rewritten } =
-            edited(self.form(), &self.text, &[edit]).map_err(|problem| unreadable(path, problem))?;
-        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
-            .map_err(|error| error.of_file(path))?;
-        Ok(Addition { text, is_rewritten })
+        self.changed(edit, path)
     }
 }
 
