@@ -492,8 +492,8 @@ mod tests {
         workbench Unrelated b99a11f54941c1e6 e96a89f1e1f0c79a 110fbd310a858f1a bb813827450aeaa5
         workbench Sibling 9441b84683f428a7 9e27bd7d20fe9edc 2729dd3460d953e0 7f56b656638c5736
         workbench NearDuplicate 2cf080f8a83a41f8 6e9b9e137d791e85 378ca73ad20b4ef5 d6a0bcfbc17936e1
-        workbench KeywordStuffed e6f593621d374037 29d8090781afbbdd d7b9600a3ff08296 a2201789e7cac128
-        workbench Mixed 5030c003b1e230fc 054618a42d070567 f558046f4f4ae662 fa2b1ba78f360252
+        workbench KeywordStuffed 642b61c3d0c624e6 760dc8dce39756b7 d786108fe5a250da d93cfda6d07e6a33
+        workbench Mixed 096e8e9b678bb24d 0ba51b08a05305c2 cebd0b8f1809667b f6bfbb0a285871b6
         household Unrelated b896ff1fa83622d6 e6ccd829f6c58bcf 06ae077a032b4e15 cf93d8b37b9c1e06
         household Sibling 75b12f3738cc9e6a 8a6e120cd1586c97 a7c1ed16c41c8270 e0f575b27e34f295
         household NearDuplicate 073e4e88c62e5030 27a61e1f954200fa 8f4132594b96839d 96200fd658cf374d

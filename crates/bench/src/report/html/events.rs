@@ -358,14 +358,14 @@ mod tests {
     fn nothing_foreign_is_markup() {
         let attributes = serde_json::json!({"answer_tokens": 1, "result_tokens": 9, "code": HOSTILE});
         let hostile = line("execute.failed", Some(HOSTILE), 2.0, &attributes);
-        let hostile = hostile.replace("2026-11-22T12:00:00.000042+00:00", HOSTILE);
-        let stats = read(&[hostile.clone(), hostile.replace("execute.failed", HOSTILE)]);
+        let no_time = hostile.replace("2026-11-22T12:00:00.000042+00:00", HOSTILE);
+        let stats = read(&[hostile.clone(), no_time, hostile.replace("execute.failed", HOSTILE)]);
         let price = Price { per_million_tokens: 3.0, currency: "<script>".to_owned() };
         let page = events(HOSTILE, &EventStats { since: Some(HOSTILE.to_owned()), ..stats }, Some(&price));
         assert!(!page.contains("<script") && !page.contains("('&')"), "{page}");
         let escaped = "&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;";
-        // The first and the last time, the beginning, the file; two bars and a row of a server and of a tool; the code; the line.
-        assert_eq!(page.matches(escaped).count(), 4 + 3 + 3 + 1 + 1, "{page}");
+        // The beginning, the file; two bars and a row of a server and of a tool; the code; the line.
+        assert_eq!(page.matches(escaped).count(), 2 + 3 + 3 + 1 + 1, "{page}");
         assert!(page.contains("&lt;script&gt; 0.00"), "{page}");
     }
 
