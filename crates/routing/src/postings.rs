@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::hit::{Hit, MOST_INSERTED, TopK};
+use super::hit::{Hit, TopK};
 use super::image::{Image, Part, number};
 use super::index::{FULL_WEIGHT, QueryTerm, TermId, weighted};
 
@@ -180,7 +180,7 @@ impl<'i> Lists<'i> {
         allow: &impl Fn(u32) -> bool,
         scores: &mut Scores,
     ) -> Found {
-        if k <= MOST_INSERTED && self.blocks() > BLOCKS_READ_WHOLE {
+        if self.blocks() > BLOCKS_READ_WHOLE {
             return self.search_pruned(terms, k, allow, scores);
         }
         let all = self.score_all(terms, scores);

@@ -20,6 +20,10 @@ use crate::index::Depth;
 /// then rank the same items, and what is served is what was measured.
 const PROPOSED: usize = 128;
 
+/// Each side's first items are scored at once, this many times the number asked for: how far down any other can be among
+/// the first is read from them.
+const FIRST_SCORED: usize = 2;
+
 /// An item that shares no word with the query is found when its similarity is at least the best one divided by this:
 /// items further away would only fill the list.
 const FOUND_WITHIN: i32 = 2;
@@ -72,8 +76,9 @@ impl Fusion {
         k.max(PROPOSED)
     }
 
-    /// The best items by both sides: `hits` are those that the words propose, `near` those that the meaning proposes.
-    /// All are scored in full, with `lexical` and `similarity` giving the parts of an item.
+    /// The best items by both sides: `hits` are the [`Self::proposed`] best that the words propose, `near` those that
+    /// the meaning proposes, both best first. `lexical` and `similarity` give the parts of an item. The result is that
+    /// of scoring all of them in full, which is done only for those that can be among the first.
     pub(crate) fn rank(
         &self,
         hits: &[Hit],
@@ -82,10 +87,35 @@ impl Fusion {
         similarity: impl Fn(u32) -> i32,
         depth: Depth,
     ) -> Vec<Hit> {
-        let found = near.iter().filter(|near| near.similarity >= self.least());
+        let near = &near[..near.partition_point(|near| near.similarity >= self.least())];
+        let first = depth.k().max(1).saturating_mul(FIRST_SCORED);
+        let score = |hits: &[Hit], near: &[Near]| self.scored(hits, near, &lexical, &similarity, depth);
+        let head = score(&hits[..hits.len().min(first)], &near[..near.len().min(first)]);
+        if hits.len().max(near.len()) <= first {
+            return head;
+        }
+        let Some(last) = head.get(depth.k().wrapping_sub(1)) else { return score(hits, near) };
+        // No item gains more by meaning than the nearest, nor by words than the last that the words propose where they
+        // do not propose it: nothing, where they propose all that they found.
+        let full = hits.len() >= Self::proposed(depth.k());
+        let unproposed = hits.last().filter(|_| full).map_or(0, |hit| hit.score);
+        let hits = &hits[..hits.partition_point(|hit| hit.score + self.most >= last.score)];
+        let near = &near[..near.partition_point(|near| self.part(near.similarity) + unproposed >= last.score)];
+        if hits.len().max(near.len()) <= first { head } else { score(hits, near) }
+    }
+
+    /// These items, scored in full.
+    fn scored(
+        &self,
+        hits: &[Hit],
+        near: &[Near],
+        lexical: impl Fn(u32) -> u32,
+        similarity: impl Fn(u32) -> i32,
+        depth: Depth,
+    ) -> Vec<Hit> {
         let mut known: Vec<(u32, Option<u64>, Option<i32>)> =
             hits.iter().map(|hit| (hit.item, Some(hit.score), None)).collect();
-        known.extend(found.map(|near| (near.item, None, Some(near.similarity))));
+        known.extend(near.iter().map(|near| (near.item, None, Some(near.similarity))));
         known.sort_unstable_by_key(|(item, ..)| *item);
         let score = |of_item: &[(u32, Option<u64>, Option<i32>)]| {
             let item = of_item[0].0;
@@ -128,9 +158,14 @@ mod tests {
     proptest! {
         #[test]
         fn both_sides_equal_scoring_everything(
-            rows in prop::collection::vec((-9000i32..9000, 0u32..9), 0..30), k in 0usize..12, ties in any::<bool>(),
+            rows in prop_oneof![
+                prop::collection::vec((-9000i32..9000, 0u32..9), 0..30),
+                prop::collection::vec((-9000i32..9000, 0u32..9), 0..400),
+                prop::collection::vec((1000i32..1100, 0u32..40), 200..500),
+            ],
+            k in prop_oneof![0usize..12, 0usize..160], ties in any::<bool>(), halves in 0u32..3,
         ) {
-            let lexical = |item: u32| rows[item as usize].1 << 18;
+            let lexical = |item: u32| rows[item as usize].1 << (18 - halves);
             let similarity = |item: u32| rows[item as usize].0;
             let all = || 0..rows.len() as u32;
             let proposed = Fusion::proposed(k);
@@ -144,12 +179,13 @@ mod tests {
             near.truncate(proposed);
             let best = near.first().map_or(0, |near| near.similarity);
             let fusion = Fusion::new(0.7, 5 << 18, best);
+            let proposes = |item: u32| {
+                let near = near.iter().any(|near| near.item == item && near.similarity >= fusion.least());
+                near || hits.iter().any(|hit| hit.item == item)
+            };
             let mut expected: Vec<Hit> = all()
+                .filter(|item| proposes(*item))
                 .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
-                .filter(|hit| {
-                    let similarity = similarity(hit.item);
-                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
-                })
                 .collect();
             expected.sort_by_key(Hit::order);
             let last = if k == 0 { u64::MAX } else { expected.get(k - 1).map_or(0, |hit| hit.score) };

@@ -75,51 +75,56 @@ pub(super) fn planes(sketches: &[Sketch]) -> [Plane; DIMS] {
     planes
 }
 
-/// The first `items` items whose sketches differ least from `query`, by number: `least` of those that `allow` lets
-/// through, and all that differ as little as the last. Items that differ in more than half of the bits are left out,
-/// since they point away.
-#[inline(always)]
-pub(super) fn closest(
-    slices: &[[Plane; DIMS]],
-    items: usize,
-    query: Sketch,
-    least: usize,
-    allow: &impl Fn(u32) -> bool,
-) -> Vec<u32> {
-    let items = items.min(slices.len() * SLICE);
-    let flips: [u64; DIMS] = std::array::from_fn(|bit| spread(query >> bit));
-    let mut differences: Vec<Differences> = Vec::with_capacity(slices.len());
-    for slice in &slices[..items.div_ceil(SLICE)] {
-        differences.push(differing(slice, &flips));
+/// How much the sketches of items differ from that of a query.
+pub(super) struct Apart(Vec<Differences>);
+
+impl Apart {
+    /// For the first `items` items.
+    #[inline(always)]
+    pub(super) fn new(slices: &[[Plane; DIMS]], items: usize, query: Sketch) -> Self {
+        let items = items.min(slices.len() * SLICE);
+        let flips: [u64; DIMS] = std::array::from_fn(|bit| spread(query >> bit));
+        let mut differences: Vec<Differences> = Vec::with_capacity(slices.len());
+        for slice in &slices[..items.div_ceil(SLICE)] {
+            differences.push(differing(slice, &flips));
+        }
+        forget_after(&mut differences, items);
+        Self(differences)
     }
-    forget_after(&mut differences, items);
-    let mut wanted = least;
-    loop {
-        let limit = limit(&differences, wanted);
-        let mut found = Vec::with_capacity(wanted.saturating_mul(2).min(items));
-        let mut refused = false;
-        for (slice, start) in differences.iter().zip((0u32..).step_by(SLICE)) {
-            for (mut near, start) in at_most(slice, limit).into_iter().zip((start..).step_by(64)) {
-                while near != 0 {
-                    let item = start + near.trailing_zeros();
-                    near &= near - 1;
-                    if allow(item) {
-                        found.push(item);
-                    } else {
-                        refused = true;
+
+    /// The items that differ least, by number: `least` of those that `allow` lets through, and all that differ as little
+    /// as the last. Items that differ in more than half of the bits are left out, since they point away.
+    #[inline(always)]
+    pub(super) fn closest(&self, least: usize, allow: &impl Fn(u32) -> bool) -> Vec<u32> {
+        let differences = &self.0;
+        let mut wanted = least;
+        loop {
+            let limit = limit(differences, wanted);
+            let mut found = Vec::with_capacity(wanted.saturating_mul(2).min(differences.len() * SLICE));
+            let mut refused = false;
+            for (slice, start) in differences.iter().zip((0u32..).step_by(SLICE)) {
+                for (mut near, start) in at_most(slice, limit).into_iter().zip((start..).step_by(64)) {
+                    while near != 0 {
+                        let item = start + near.trailing_zeros();
+                        near &= near - 1;
+                        if allow(item) {
+                            found.push(item);
+                        } else {
+                            refused = true;
+                        }
                     }
                 }
             }
+            if !refused {
+                return found;
+            }
+            // The limit was computed for all items; it is raised until enough allowed items are within it.
+            if found.len() >= least || limit == FARTHEST {
+                cut(&mut found, differences, least);
+                return found;
+            }
+            wanted = wanted.saturating_mul(4);
         }
-        if !refused {
-            return found;
-        }
-        // The limit was computed for all items; it is raised until enough allowed items are within it.
-        if found.len() >= least || limit == FARTHEST {
-            cut(&mut found, &differences, least);
-            return found;
-        }
-        wanted = wanted.saturating_mul(4);
     }
 }
 
@@ -302,7 +307,7 @@ mod tests {
                 .collect();
             let slices: Vec<[Plane; DIMS]> = sketches.chunks(SLICE).map(planes).collect();
             let allow = |item: u32| item.is_multiple_of(modulus);
-            let found = closest(&slices, items.min(sketches.len()), query, least, &allow);
+            let found = Apart::new(&slices, items.min(sketches.len()), query).closest(least, &allow);
 
             let there = (0u32..).zip(&sketches).take(items).filter(|(item, _)| allow(*item));
             let mut apart: Vec<(u32, u32)> = there.map(|(item, sketch)| ((sketch ^ query).count_ones(), item)).collect();

@@ -14,7 +14,7 @@ use std::borrow::Borrow;
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-use super::sketch::{Plane, SLICE, Sketch, closest, planes, sketch};
+use super::sketch::{Apart, Plane, SLICE, Sketch, planes, sketch};
 use super::table::{DIMS, QueryVector, Table, ToolVector};
 use crate::image::{Image, ImageBuilder, Part};
 use contextweaver_core::catalog::SelectableItem;
@@ -32,11 +32,11 @@ const LEAST_KEPT: usize = 64;
 /// Sketches are coarse: a look at them keeps this many times more.
 const SKETCHED: usize = 8;
 
+/// The number of dimensions multiplied at a time.
+const LANES: usize = 16;
+
 /// The number of rows compared before the near ones among them are picked.
 const BLOCK: usize = 128;
-
-/// The number of dimensions multiplied and added at a time.
-const LANES: usize = 32;
 
 /// An item near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,21 +149,12 @@ impl<'i> DocumentVectors<'i> {
         gone: &[u32],
         allow: &impl Fn(u32) -> bool,
     ) -> (Vec<Near>, i32) {
-        let mut near = self.look(heads, query, LEAST_KEPT, &|item| gone.binary_search(&item).is_err());
-        let best = near.iter().map(|near| near.similarity).max().unwrap_or(0).max(0);
-        let least = k.saturating_mul(KEPT);
-        if least > LEAST_KEPT || !near.iter().all(|near| allow(near.item)) {
-            near = self.look(heads, query, least.max(LEAST_KEPT), allow);
-        }
+        let least = k.saturating_mul(KEPT).max(LEAST_KEPT);
+        let (mut near, best) = Arch::new().dispatch(Look { vectors: *self, heads, query, least, gone, allow });
         keep(&mut near, k);
         near.retain(|near| near.similarity > 0);
         near.sort_unstable_by_key(Near::order);
         (near, best)
-    }
-
-    /// What a first look keeps where at least `least` items are to be compared, with the full similarity.
-    fn look(&self, heads: &Heads, query: &QueryVector, least: usize, allow: &impl Fn(u32) -> bool) -> Vec<Near> {
-        Arch::new().dispatch(Look { vectors: *self, heads, query, least, allow })
     }
 
     /// The `k` nearest items by comparing every vector in full, as a first look may lose some of them.
@@ -180,31 +171,76 @@ struct Look<'a, A> {
     vectors: DocumentVectors<'a>,
     heads: &'a Heads,
     query: &'a QueryVector,
+    /// The number of items to compare in full.
     least: usize,
+    /// The items that were removed, ascending.
+    gone: &'a [u32],
     allow: &'a A,
 }
 
 impl<A: Fn(u32) -> bool> NullaryFnOnce for Look<'_, A> {
-    type Output = Vec<Near>;
+    /// What the look keeps of the allowed items, with the full similarity; and the best similarity, at least 0, of the
+    /// [`LEAST_KEPT`] that it keeps of all.
+    type Output = (Vec<Near>, i32);
 
     #[inline(always)]
-    fn call(self) -> Vec<Near> {
-        let Self { vectors, heads, query, least, allow } = self;
-        let mut near = if vectors.sketches.is_empty() {
-            let Some(head) = query.0.first_chunk::<HEAD>().map(widened) else { return Vec::new() };
-            best(&heads.0, least, i32::MIN, allow, |row| {
-                row.iter().zip(&head).map(|(&row, &head)| i32::from(row) * i32::from(head)).sum()
-            })
-        } else {
-            let least = least.saturating_mul(SKETCHED);
-            let items = closest(vectors.sketches, vectors.len(), sketch(&query.0), least, allow);
-            vectors.touch(&items);
-            items.into_iter().map(|item| Near { item, similarity: 0 }).collect()
-        };
-        for near in &mut near {
-            near.similarity = vectors.similarity(near.item, query);
+    fn call(self) -> (Vec<Near>, i32) {
+        if self.vectors.sketches.is_empty() { self.by_heads() } else { self.by_sketches() }
+    }
+}
+
+impl<A: Fn(u32) -> bool> Look<'_, A> {
+    #[inline(always)]
+    fn by_heads(&self) -> (Vec<Near>, i32) {
+        let there = |item: u32| self.gone.binary_search(&item).is_err();
+        let mut near = self.nearest_heads(self.least, &there);
+        // The nearest of all come first, whose best similarity no filter may change.
+        let first = LEAST_KEPT.min(near.len());
+        if first < near.len() {
+            near.select_nth_unstable_by_key(first, Near::order);
         }
-        near
+        self.compare(&mut near);
+        let best = near[..first].iter().map(|near| near.similarity).max().unwrap_or(0).max(0);
+        if !near.iter().all(|near| (self.allow)(near.item)) {
+            near = self.nearest_heads(self.least, self.allow);
+            self.compare(&mut near);
+        }
+        (near, best)
+    }
+
+    /// The `k` nearest by the first dimensions, with the similarity by these.
+    #[inline(always)]
+    fn nearest_heads(&self, k: usize, allow: &impl Fn(u32) -> bool) -> Vec<Near> {
+        let Some(head) = self.query.0.first_chunk::<HEAD>().map(widened) else { return Vec::new() };
+        best(&self.heads.0, k, i32::MIN, allow, |row| {
+            row.iter().zip(&head).map(|(&row, &head)| i32::from(row) * i32::from(head)).sum()
+        })
+    }
+
+    #[inline(always)]
+    fn by_sketches(&self) -> (Vec<Near>, i32) {
+        let Self { vectors, query, .. } = self;
+        let apart = Apart::new(vectors.sketches, vectors.len(), sketch(&query.0));
+        let there = |item: u32| self.gone.binary_search(&item).is_err();
+        let first = apart.closest(LEAST_KEPT * SKETCHED, &there);
+        let items = apart.closest(self.least.saturating_mul(SKETCHED), self.allow);
+        vectors.touch(&items);
+        let mut near: Vec<Near> = items.iter().map(|item| Near { item: *item, similarity: 0 }).collect();
+        self.compare(&mut near);
+        // Nearly all of these are in the cache by now, so that comparing them again costs less than looking for them.
+        let mut best = 0;
+        for item in first {
+            best = best.max(vectors.similarity(item, query));
+        }
+        (near, best)
+    }
+
+    /// Replaces the similarities by those of all dimensions.
+    #[inline(always)]
+    fn compare(&self, near: &mut [Near]) {
+        for near in near {
+            near.similarity = self.vectors.similarity(near.item, self.query);
+        }
     }
 }
 
@@ -215,16 +251,15 @@ fn widened(head: &[i8; HEAD]) -> [i16; HEAD] {
 /// The inner product. Sums of this many products of two bytes are far within 32 bits.
 #[inline(always)]
 fn dot(left: &[u8; DIMS], right: &[i8; DIMS]) -> i32 {
-    let mut sum = 0;
-    // In parts, since a compiler recognises the multiply-and-add instruction only in a short sum.
+    // One sum per lane, added up once: a sum over all dimensions at once is vectorised well for one width of registers
+    // and badly for others.
+    let mut sums = [0; LANES];
     for (left, right) in left.as_chunks::<LANES>().0.iter().zip(right.as_chunks::<LANES>().0) {
-        let mut part = 0;
-        for (&left, &right) in left.iter().zip(right) {
-            part += i32::from(left as i8) * i32::from(right);
+        for (sum, (&left, &right)) in sums.iter_mut().zip(left.iter().zip(right)) {
+            *sum += i32::from(left as i8) * i32::from(right);
         }
-        sum += part;
     }
-    sum
+    sums.iter().sum()
 }
 
 /// Moves what `keep` lets through to the front, in order, and returns how many there are. Has no branch on the answer,
