@@ -5,18 +5,16 @@ mod forged;
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use contextweaver_bench::results::Results;
 
-use crate::support::{Files, checkout};
+use crate::support::{Files, household};
 
-/// A small checkout: the household collection, two engines, one growth.
+/// A small checkout: a third of the household collection, two engines.
 fn small_checkout() -> Files {
     let files = Files::new();
-    for file in ["catalog.json", "queries.jsonl", "collection.toml"] {
-        let from = checkout().join("gold/household").join(file);
-        files.write(&format!("gold/household/{file}"), fs::read(from).unwrap());
-    }
+    household(&files, 3);
     files.write(
         "scenarios/engines.toml",
         "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n\n\
@@ -28,6 +26,34 @@ fn small_checkout() -> Files {
     );
     files.write("README.md", "# R\n<!-- scorecard:begin -->\n<!-- scorecard:end -->\n");
     files
+}
+
+/// All runs whose day matters are of this one.
+const DAY: [(&str, &str); 1] = [("SOURCE_DATE_EPOCH", "1769817600")];
+
+/// What one run leaves in the small checkout, by path: no test changes it, so that it is measured once for all of them.
+static WHOLE: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
+    let files = small_checkout();
+    let run = files.run_with(&["bench", "run"], &DAY);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    scorecard(&files)
+});
+
+/// The small checkout after a run.
+fn ran_checkout() -> Files {
+    let files = small_checkout();
+    for (path, bytes) in WHOLE.iter() {
+        files.write(path, bytes);
+    }
+    files
+}
+
+/// The scorecard with the front page, by path.
+fn scorecard(files: &Files) -> Vec<(String, Vec<u8>)> {
+    let root = files.path("").display().to_string();
+    let mut found = tree(&files.path("scorecard"));
+    found.push((files.path("README.md").display().to_string(), fs::read(files.path("README.md")).unwrap()));
+    found.into_iter().map(|(path, bytes)| (path.replace(&root, ""), bytes)).collect()
 }
 
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -46,9 +72,7 @@ fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn a_run_is_reproducible_and_checks_clean() {
-    let files = small_checkout();
-    let run = files.run(&["bench", "run"]);
-    assert_eq!(run.code, 0, "{}", run.shown());
+    let files = ran_checkout();
     let first = tree(&files.path("scorecard"));
     assert!(files.run(&["bench", "run"]).code == 0 && tree(&files.path("scorecard")) == first);
     let check = files.run(&["bench", "check"]);
@@ -66,7 +90,7 @@ fn a_run_is_reproducible_and_checks_clean() {
 
 #[test]
 fn a_record_keeps_its_day_as_long_as_it_is_the_same() {
-    let files = small_checkout();
+    let files = ran_checkout();
     let days = |files: &Files| -> Vec<String> {
         let text = fs::read_to_string(files.path("scorecard/results/default.json")).unwrap();
         let results = Results::<serde_json::Value>::from_json("default", &text).unwrap();
@@ -77,7 +101,7 @@ fn a_record_keeps_its_day_as_long_as_it_is_the_same() {
         assert_eq!(ran.code, 0, "{}", ran.shown());
         days(&files)
     };
-    assert_eq!(run("1769817600"), ["2026-01-31"]);
+    assert_eq!(days(&files), ["2026-01-31"]);
     assert_eq!(run("1769904000"), ["2026-01-31"], "the same facts of the same version");
     let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
     files.write("scenarios/engines.toml", engines.replacen("\"a\"", "\"a\"\nconfiguration = { k1 = 0.3 }", 1));
@@ -86,8 +110,7 @@ fn a_record_keeps_its_day_as_long_as_it_is_the_same() {
 
 #[test]
 fn a_changed_weight_is_drift_and_is_named() {
-    let files = small_checkout();
-    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let files = ran_checkout();
     let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
     let changed = engines.replacen("analysis = \"a\"", "analysis = \"a\"\nconfiguration = { k1 = 0.3 }", 1);
     files.write("scenarios/engines.toml", changed);
@@ -106,8 +129,7 @@ fn a_changed_weight_is_drift_and_is_named() {
 
 #[test]
 fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
-    let files = small_checkout();
-    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let files = ran_checkout();
     files.write("scorecard/SCORECARD.md", "edited");
     let page = files.run(&["bench", "check"]);
     assert_eq!(page.code, 1);
@@ -115,17 +137,20 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
     assert_eq!(files.run(&["bench", "render"]).code, 0);
     assert_eq!(files.run(&["bench", "check"]).code, 0);
 
-    let stray = files.write("scorecard/results/gone.json", "{}");
-    assert!(files.run(&["bench", "check"]).stdout.contains("results/gone.json: no page, results file"));
-    fs::remove_file(stray).unwrap();
-    let old = files.write("scorecard/household-old.svg", "<svg/>");
-    assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page, results file"));
-    fs::remove_file(old).unwrap();
-    let old = files.write("scorecard/ties.md", "# Ties");
-    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/ties.md: no page, results file"));
-    fs::remove_file(old).unwrap();
+    let strays = [("results/gone.json", "{}"), ("household-old.svg", "<svg/>"), ("ties.md", "# Ties")]
+        .map(|(name, text)| files.write(&format!("scorecard/{name}"), text));
     files.write("scorecard/routing-loss.md", "edited");
-    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/routing-loss.md: does not show"));
+    let check = files.run(&["bench", "check"]);
+    assert_eq!(check.code, 1, "{}", check.shown());
+    for named in [
+        "scorecard/results/gone.json: no page, results file",
+        "scorecard/household-old.svg: no page, results file",
+        "scorecard/ties.md: no page, results file",
+        "scorecard/routing-loss.md: does not show",
+    ] {
+        assert!(check.stdout.contains(named), "{named}: {}", check.stdout);
+    }
+    strays.iter().for_each(|stray| fs::remove_file(stray).unwrap());
     assert_eq!(files.run(&["bench", "render"]).code, 0);
 
     without(&files, "default", "household");
@@ -285,8 +310,7 @@ fn recorded_tables_are_held_to_their_digests_and_named() {
 
 #[test]
 fn a_results_file_that_is_damaged_or_missing_is_refused_with_the_command_that_repairs_it() {
-    let files = small_checkout();
-    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let files = ran_checkout();
     let path = files.path("scorecard/results/meaning.json");
     let text = fs::read_to_string(&path).unwrap();
     let fact = "{\"measured\":{\"tools\":";
@@ -330,7 +354,8 @@ fn damaged_results_do_not_stop_a_run_that_replaces_them() {
 
 #[test]
 fn a_run_file_ranks_every_query() {
-    let files = small_checkout();
+    let files = Files::new();
+    household(&files, 1);
     let eval =
         ["bench", "eval", "--catalog", "gold/household/catalog.json", "--queries", "gold/household/queries.jsonl"];
     let run = files.run(&[&eval[..], &["--run-out", "run.tsv", "--format", "json"]].concat());

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Files, Run, checkout};
+use crate::support::{Files, Run, checkout, household};
 
 /// An engine in shell, by docs/engines.md: it counts the words of the query that stand in a tool's line.
 const ENGINE: &str = r#"if [ "$1" = --version ]; then echo 0.3; exit; fi
@@ -40,13 +40,10 @@ fn row(name: &str) -> String {
     )
 }
 
-/// A checkout with the household collection and these engines.
+/// A checkout with queries of the household collection and these engines, which start some programs for every query.
 fn with_engines(engines: &[(&str, &str)]) -> Files {
     let files = Files::new();
-    for file in ["catalog.json", "queries.jsonl", "collection.toml"] {
-        let from = checkout().join("gold/household").join(file);
-        files.write(&format!("gold/household/{file}"), fs::read(from).unwrap());
-    }
+    household(&files, 5);
     let mut rows =
         "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n\n[[engine]]\nname = \"bm25\"\nanalysis = \"b\"\n\
                     configuration = { scorer = \"bm25\" }\n"

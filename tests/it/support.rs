@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use contextweaver_bench::eval::collection::seal;
+
 /// What a command printed and how it ended.
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -134,6 +136,18 @@ fn run_in_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) ->
 /// The checkout that is tested.
 pub(crate) fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The household collection with the first of every so many queries: what a run takes grows with them.
+pub(crate) fn household(files: &Files, every: usize) {
+    let gold = checkout().join("gold/household");
+    for file in ["catalog.json", "collection.toml"] {
+        files.write(&format!("gold/household/{file}"), fs::read(gold.join(file)).unwrap());
+    }
+    let queries = fs::read_to_string(gold.join("queries.jsonl")).unwrap();
+    let queries: Vec<&str> = queries.lines().step_by(every).collect();
+    files.write("gold/household/queries.jsonl", queries.join("\n") + "\n");
+    seal(&files.path("gold/household")).unwrap();
 }
 
 /// A small catalog of two servers.

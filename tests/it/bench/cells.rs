@@ -7,11 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{small_checkout, tree};
+use super::{DAY, WHOLE, ran_checkout, scorecard, small_checkout};
 use crate::support::{Files, Run};
-
-/// All runs are of one day.
-const DAY: [(&str, &str); 1] = [("SOURCE_DATE_EPOCH", "1769817600")];
 
 fn run(files: &Files, arguments: &[&str]) -> Run {
     files.run_with(&[&["bench"], arguments].concat(), &DAY)
@@ -21,21 +18,6 @@ fn ran(files: &Files, arguments: &[&str]) -> Run {
     let run = run(files, arguments);
     assert_eq!(run.code, 0, "{arguments:?}: {}", run.shown());
     run
-}
-
-/// The scorecard with the front page, by path.
-fn scorecard(files: &Files) -> Vec<(String, Vec<u8>)> {
-    let root = files.path("").display().to_string();
-    let mut found = tree(&files.path("scorecard"));
-    found.push(("README.md".to_owned(), fs::read(files.path("README.md")).unwrap()));
-    found.into_iter().map(|(path, bytes)| (path.replace(&root, ""), bytes)).collect()
-}
-
-/// What one run leaves in the small checkout.
-fn whole() -> Vec<(String, Vec<u8>)> {
-    let files = small_checkout();
-    ran(&files, &["run"]);
-    scorecard(&files)
 }
 
 fn stored(folder: &Path) -> Vec<PathBuf> {
@@ -69,7 +51,7 @@ fn shares_put_together_are_one_run_byte_for_byte() {
     assert!(half.code == 2 && half.stderr.contains("cells are missing or damaged, the first is "), "{}", half.shown());
     assert!(!files.path("scorecard").exists());
     ran(&files, &["merge", "--cells", "one", "--cells", "two"]);
-    assert!(scorecard(&files) == whole());
+    assert!(scorecard(&files) == *WHOLE);
     ran(&files, &["check", "--all"]);
 }
 
@@ -77,7 +59,7 @@ fn shares_put_together_are_one_run_byte_for_byte() {
 fn a_run_that_was_stopped_goes_on_and_a_torn_cell_is_computed_again() {
     let files = small_checkout();
     ran(&files, &["run", "--cells", "cells"]);
-    assert!(scorecard(&files) == whole());
+    assert!(scorecard(&files) == *WHOLE);
     let cells = stored(&files.path("cells"));
     let before: Vec<Vec<u8>> = cells.iter().map(|path| fs::read(path).unwrap()).collect();
     // As a kill leaves it: one cell is not there, one is torn, one is another's.
@@ -89,7 +71,7 @@ fn a_run_that_was_stopped_goes_on_and_a_torn_cell_is_computed_again() {
     fs::remove_dir_all(files.path("scorecard")).unwrap();
     let again = ran(&files, &["run", "--cells", "cells", "--progress"]);
     assert!(again.stderr.contains("8 of 8 cells, about 0 s left"), "{}", again.stderr);
-    assert!(scorecard(&files) == whole());
+    assert!(scorecard(&files) == *WHOLE);
     assert_eq!(cells.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>(), before);
 }
 
@@ -112,7 +94,7 @@ fn the_filter_computes_what_a_run_computes() {
         [filtered(&files, &lines[..4].join("\n")), filtered(&files, &(lines[3..].join("\n") + "\n"))].concat();
     files.write("results.jsonl", &answers);
     ran(&files, &["merge", "--results", "results.jsonl"]);
-    assert!(scorecard(&files) == whole());
+    assert!(scorecard(&files) == *WHOLE);
 
     // What is wrong with a line is said in its place.
     let mut stale: Value = serde_json::from_str(lines[0]).unwrap();
@@ -145,20 +127,19 @@ fn the_filter_computes_what_a_run_computes() {
         let refused = run(&files, &["merge", "--results", "bad.jsonl"]);
         assert!(refused.code == 2 && refused.stderr.contains(words), "{words}: {}", refused.shown());
     }
-    assert!(scorecard(&files) == whole(), "what is refused writes nothing");
+    assert!(scorecard(&files) == *WHOLE, "what is refused writes nothing");
 }
 
 #[test]
 fn a_run_without_time_keeps_what_is_recorded_and_says_so() {
-    let files = small_checkout();
-    ran(&files, &["run"]);
+    let files = ran_checkout();
     let short = ran(&files, &["run", "--budget", "0s"]);
     assert!(short.stderr.contains("default 1 (out of time)"), "{}", short.stderr);
     let kept = fs::read_to_string(files.path("scorecard/results/default.json")).unwrap();
     assert!(kept.contains("\"state\":\"kept\""), "{kept}");
     assert!(fs::read_to_string(files.path("README.md")).unwrap().contains(" †"));
     ran(&files, &["run", "--budget", "60m"]);
-    assert!(scorecard(&files) == whole());
+    assert!(scorecard(&files) == *WHOLE);
     let share = ran(&files, &["run", "--budget", "0s", "--shard", "1/1", "--cells", "cells"]);
     assert!(share.stdout.starts_with("0 of the 8 cells of this share are stored\nout of time: "), "{}", share.stdout);
     for wrong in [&["run", "--budget", "60"][..], &["run", "--budget", "1s", "--all"], &["run", "--shard", "1/2"]] {

@@ -18,8 +18,9 @@ use contextweaver_bench::eval::tables::{self, Tables};
 use contextweaver_bench::eval::version;
 use contextweaver_bench::eval::workspace::{Bench, Scope, Workspace};
 use contextweaver_bench::results::{Day, Results, State};
+use contextweaver_bench::scorecard::cells::{Store, Work};
 use contextweaver_bench::scorecard::check::{Kept, Verdict, compare};
-use contextweaver_bench::scorecard::{self, Measured, pages};
+use contextweaver_bench::scorecard::{self, Course, Measured, pages};
 
 use crate::support::Files;
 
@@ -162,11 +163,18 @@ impl Stand {
         Bench::open(workspace, Scope::Usual).unwrap()
     }
 
+    /// Measures what a checkout has not measured before: a catalog of a hundred thousand tools is grown once.
+    fn measure(files: &Files, bench: &Bench) -> Measured {
+        let store = Store::create(&files.path("cells")).unwrap();
+        Measured::by(&Work::of(bench).unwrap(), Course { store: Some(&store), until: None, watch: &|_: &str| () })
+            .unwrap()
+    }
+
     /// Measured with the public data, with a recording of the engine that cannot run here.
     fn new() -> Self {
         let files = checkout();
         let bench = Self::open(&files);
-        let measured = Measured::of(&bench, &|_| ()).unwrap();
+        let measured = Self::measure(&files, &bench);
         let day = Day::try_from("2026-01-31".to_owned()).unwrap();
         let mut all = measured.recordings(&bench.workspace, &day).unwrap();
         let engine: &RouterEngine = bench.matrix.engine("best").unwrap();
@@ -204,7 +212,7 @@ impl Stand {
         fs::remove_file(self.files.path("peer.jsonl")).unwrap();
         let Self { files, .. } = self;
         let bench = Self::open(&files);
-        let measured = Measured::of(&bench, &|_| ()).unwrap();
+        let measured = Self::measure(&files, &bench);
         let day = Day::try_from("2026-02-01".to_owned()).unwrap();
         scorecard::write(&measured.recordings(&bench.workspace, &day).unwrap(), &bench.workspace).unwrap();
         let stand = Self { files, bench, measured };
@@ -592,7 +600,9 @@ fn most_figures_of_kept_records_are_held_by_others(stand: &Stand) {
             let mut all = all.clone();
             all.0.get_mut(chapter).unwrap()[results].records[record].outcome = serde_json::from_value(forged).unwrap();
             let is_found = |chapter: &&dyn AnyChapter| chapter.wrong(&all).map_or(true, |wrong| !wrong.is_empty());
-            found += usize::from(CHAPTERS.iter().any(is_found));
+            // Its own chapter finds most, and is asked first.
+            let (own, others): (Vec<_>, Vec<_>) = CHAPTERS.iter().partition(|one| one.name() == chapter);
+            found += usize::from(own.into_iter().chain(others).any(is_found));
             of += 1;
         }
     }

@@ -252,28 +252,48 @@ pub fn sign_flip(values: &[f64], seed: u64) -> f64 {
     }
     let seen = whole.iter().sum::<i64>().abs() - whole.len() as i64;
     if whole.len() <= FEW {
-        let all = 1u32 << whole.len();
-        let sum = |flips: u32| -> i64 {
-            whole.iter().enumerate().map(|(place, value)| if flips >> place & 1 == 1 { -value } else { *value }).sum()
-        };
-        let as_far = (0..all).filter(|flips| sum(*flips).abs() >= seen).count();
-        return as_far as f64 / f64::from(all);
+        return flipped_in_all_ways(&whole, seen);
     }
+    // The sums of eight values by the byte that says which of them are flipped: a draw adds one of each table.
+    let tables: Vec<[i64; 256]> = whole.chunks(8).map(sums_by_flips).collect();
     let mut rng = Rng::new(seed).fork("sign flips");
     let mut as_far = 0;
     for _ in 0..FLIPS {
-        let (mut bits, mut left, mut sum) = (0u64, 0, 0i64);
-        for value in &whole {
-            if left == 0 {
-                (bits, left) = (rng.next_u64(), 64);
+        let mut sum = 0;
+        for eight in tables.chunks(8) {
+            for (sums, flips) in eight.iter().zip(rng.next_u64().to_le_bytes()) {
+                sum += sums[usize::from(flips)];
             }
-            sum += if bits & 1 == 1 { -value } else { *value };
-            bits >>= 1;
-            left -= 1;
         }
         as_far += usize::from(sum.abs() >= seen);
     }
     (as_far + 1) as f64 / (FLIPS + 1) as f64
+}
+
+/// The share of all ways to flip signs that give a sum of at least `seen`. Each way differs from the one before in one value
+/// (a Gray code), and the last value is never flipped: all signs flipped give the same distance.
+fn flipped_in_all_ways(whole: &[i64], seen: i64) -> f64 {
+    let half = 1u32 << (whole.len() - 1);
+    let mut signed = whole.to_vec();
+    let mut sum: i64 = whole.iter().sum();
+    let mut as_far = u32::from(sum.abs() >= seen);
+    for way in 1..half {
+        let value = &mut signed[way.trailing_zeros() as usize];
+        sum -= 2 * *value;
+        *value = -*value;
+        as_far += u32::from(sum.abs() >= seen);
+    }
+    f64::from(as_far) / f64::from(half)
+}
+
+/// The sums of at most eight values, by the bits that say which of them are flipped; those beyond the values say nothing.
+fn sums_by_flips(values: &[i64]) -> [i64; 256] {
+    let mut sums = [values.iter().sum(); 256];
+    for flips in 1..256usize {
+        let value = values.get(flips.trailing_zeros() as usize).copied().unwrap_or_default();
+        sums[flips] = sums[flips & (flips - 1)] - 2 * value;
+    }
+    sums
 }
 
 /// What values are divided by before they become whole numbers: 1 for shares of a mean of measures. Larger ones would
@@ -632,6 +652,27 @@ mod tests {
             let scaled: Vec<f64> = values.iter().map(|value| *value as f64 * scale).collect();
             let values: Vec<i64> = values.into_iter().filter(|value| *value != 0).collect();
             prop_assert_eq!(sign_flip(&scaled, BOOTSTRAP_SEED), flipped_plainly(&values));
+        }
+    }
+
+    #[test]
+    fn signs_are_drawn_one_bit_a_value() {
+        for count in [21, 24, 63, 64, 65, 130] {
+            let values: Vec<f64> = (1..=count).map(|value| (f64::from(value * 37 % 41) - 16.5) / 100.0).collect();
+            let whole: Vec<i64> = values.iter().map(|value| (value * 1e12).round() as i64).collect();
+            let seen = whole.iter().sum::<i64>().abs() - whole.len() as i64;
+            let mut rng = Rng::new(BOOTSTRAP_SEED).fork("sign flips");
+            let mut sum = || -> i64 {
+                let sum = |values: &[i64]| -> i64 {
+                    let bits = rng.next_u64();
+                    let signed = |(place, value): (usize, &i64)| if bits >> place & 1 == 1 { -value } else { *value };
+                    values.iter().enumerate().map(signed).sum()
+                };
+                whole.chunks(64).map(sum).sum()
+            };
+            let as_far = (0..FLIPS).filter(|_| sum().abs() >= seen).count();
+            let p = (as_far + 1) as f64 / (FLIPS + 1) as f64;
+            assert_eq!(sign_flip(&values, BOOTSTRAP_SEED), p, "{count} values");
         }
     }
 

@@ -74,6 +74,7 @@ pub struct Kept {
 pub fn run(bench: &Bench, step: &(dyn Fn(&str) + Sync)) -> Result<Verdict> {
     // Damaged files are refused before minutes are spent.
     files::committed(&bench.workspace, &bench.matrix)?;
+    Tables::read(&bench.workspace)?;
     compare(&Measured::of(bench, step)?, &bench.workspace, &bench.matrix, bench.scope)
 }
 

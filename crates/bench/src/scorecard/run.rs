@@ -49,6 +49,8 @@ pub struct Recorder<'r> {
 pub fn run(bench: &Bench, recorder: Option<Recorder<'_>>, course: Course<'_>) -> Result<Ran> {
     let workspace = &bench.workspace;
     require_all(bench)?;
+    // Damaged tables are refused before minutes are spent.
+    Tables::read(workspace)?;
     let measured = Measured::by(&Work::of(bench)?, course)?;
     let samples = match (&recorder, course.until) {
         (None, Some(_)) => Vec::new(),
