@@ -589,13 +589,16 @@ fn most_figures_of_kept_records_are_held_by_others(stand: &Stand) {
             .iter()
             .find_map(|(chapter, files)| Some((*chapter, files.iter().position(|one| one.name == name)?)))
             .unwrap();
-        // A chapter holds a record against others of its case: without the rest it has less to compute, for the same finds.
+        // Most chapters hold a record against others of its case alone: without the rest they have less to compute, for the
+        // same finds. One that adds up cases is asked with all.
         let mut near = all.clone();
         for file in near.0.get_mut(chapter).unwrap() {
             file.records.retain(|record| record.case == case);
         }
         let own = CHAPTERS.iter().find(|one| one.name() == chapter).unwrap();
-        assert!(own.wrong(&near).unwrap().is_empty(), "{name} · {case}");
+        if own.wrong(&near).map_or(true, |wrong| !wrong.is_empty()) {
+            near = all.clone();
+        }
         let at =
             |of: &Recordings| of.of(chapter)[results].records.iter().position(|record| record.case == case).unwrap();
         let (record, near_record) = (at(&all), at(&near));
