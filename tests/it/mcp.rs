@@ -1805,6 +1805,28 @@ fn servers_that_need_no_process_are_served() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_only_its_owner_may_read_stays_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let files = Files::new();
+    files.write(".mcp.json", r#"{"mcpServers": {"mail": {"command": "uvx", "args": ["mail"]}}}"#);
+    let path = files.write("gateway.yaml", "upstreams:\n  git:\n    command: uvx\n    args: [git]\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let home = files.path("").display().to_string();
+    for words in [
+        &["add", "docs", "https://h.example/mcp"] as &[&str],
+        &["add", "docs", "--force", "--", "uvx", "docs"],
+        &["remove", "docs"],
+        &["import", ".mcp.json", "--apply", "--write", "gateway.yaml"],
+    ] {
+        let ran = files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.shown());
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{words:?}: {mode:o}");
+    }
+}
+
 #[test]
 fn a_server_is_added_to_a_configuration_and_removed() {
     let files = Files::new();

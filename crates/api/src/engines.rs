@@ -22,8 +22,9 @@ const KEPT: usize = 4;
 /// Tools of a catalog of a request that the encoder ranks, at most: it takes milliseconds for each.
 const MOST_ENCODED: usize = 1_000;
 
-/// How long one request waits for hooks altogether. Nobody waits for an answer any more then.
-const HOOKS_PATIENCE: Duration = Duration::from_secs(30);
+/// How long one request waits for hooks altogether: less than the 30 s that a request may take, so that the answer can
+/// still say which hook failed.
+const HOOKS_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The engines. Shared by all requests; immutable but for the index of catalogs that came with requests.
 pub struct Engines {

@@ -191,29 +191,33 @@ pub(super) struct Writes(Vec<Written>);
 
 struct Written {
     path: PathBuf,
-    before: Option<Vec<u8>>,
+    /// What was there, and who might read it.
+    before: Option<(Vec<u8>, std::fs::Permissions)>,
     text: String,
     permissions: Option<std::fs::Permissions>,
 }
 
 impl Writes {
+    /// A file that takes the place of another is for those who could read that, unless `permissions` are given.
     pub(super) fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
-        let before = match std::fs::read(path) {
-            Ok(bytes) => Some(bytes),
+        let before = std::fs::read(path).and_then(|bytes| Ok((bytes, std::fs::metadata(path)?.permissions())));
+        let before = match before {
+            Ok(before) => Some(before),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
+        let permissions = permissions.or_else(|| before.as_ref().map(|(_, permissions)| permissions.clone()));
         self.0.push(Written { path: path.to_owned(), before, text, permissions });
         Ok(())
     }
 
     pub(super) fn write(&self) -> Result<()> {
         for (at, written) in self.0.iter().enumerate() {
-            if let Err(error) = written.write() {
+            if let Err(error) = put(&written.path, written.text.as_bytes(), written.permissions.as_ref()) {
                 for done in self.0.iter().take(at).rev() {
                     // There is nothing more to be done about what cannot be taken back.
                     let _ = match &done.before {
-                        Some(bytes) => replace_file(&done.path, bytes).map_err(anyhow::Error::from),
+                        Some((bytes, permissions)) => put(&done.path, bytes, Some(permissions)),
                         None => std::fs::remove_file(&done.path).map_err(anyhow::Error::from),
                     };
                 }
@@ -224,18 +228,17 @@ impl Writes {
     }
 }
 
-impl Written {
-    fn write(&self) -> Result<()> {
-        match &self.permissions {
-            // It may hold what only its owner may read.
-            Some(permissions) => {
-                replace_private_file(&self.path, self.text.as_bytes())?;
-                std::fs::set_permissions(&self.path, permissions.clone())?;
-            }
-            None => replace_file(&self.path, self.text.as_bytes())?,
+/// Writes a file whole or not at all, with these permissions; without any, with those of every new file.
+fn put(path: &Path, bytes: &[u8], permissions: Option<&std::fs::Permissions>) -> Result<()> {
+    match permissions {
+        // It may hold what only its owner may read.
+        Some(permissions) => {
+            replace_private_file(path, bytes)?;
+            std::fs::set_permissions(path, permissions.clone())?;
         }
-        Ok(())
+        None => replace_file(path, bytes)?,
     }
+    Ok(())
 }
 
 /// The servers of the named clients' files, or of those that are found in `folder` and at home.
