@@ -180,7 +180,7 @@ mod tests {
             let best = near.first().map_or(0, |near| near.similarity);
             let fusion = Fusion::new(0.7, 5 << 18, best);
             let proposes = |item: u32| {
-                let near = near.iter().any(|near| near.item == item && near.similarity >= fusion.least());
+                let near = near.iter().any(|near| near.item == item && near.similarity >= best / FOUND_WITHIN);
                 near || hits.iter().any(|hit| hit.item == item)
             };
             let mut expected: Vec<Hit> = all()
