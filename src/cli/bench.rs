@@ -247,7 +247,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     if args.html {
         let results = workspace.path("scorecard/results");
-        Files::default().read("the scorecard", [results]).written("--out", [&args.out]).check()?;
+        Files::default().read("the scorecard", [results]).page([&args.out]).check()?;
     }
     let paths: Vec<String> = if args.html {
         let bar = run::progress(0);
@@ -345,4 +345,19 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_report_takes_the_place_of_nothing_but_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key");
+        std::fs::write(&key, "secret").unwrap();
+        let out = key.to_str().unwrap();
+        let words = ["contextweaver", "bench", "render", "--root", env!("CARGO_MANIFEST_DIR"), "--html", "--out", out];
+        let error = crate::cli::run(words.iter().map(Into::into), &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("would write over a file that is not an HTML page"), "{error}");
+        assert_eq!(std::fs::read_to_string(&key).unwrap(), "secret");
+    }
 }

@@ -18,34 +18,38 @@ struct Poster {
     client: Client,
     address: Url,
     key: Option<String>,
+    patience: Duration,
     most_bytes: usize,
 }
 
 impl Poster {
     fn new(address: Url, key: Option<String>, patience: Duration, most_bytes: usize) -> Result<Self, String> {
         // A question may hold what only this address may read.
-        let client = super::client::builder().redirect(redirect::Policy::none()).timeout(patience).build();
-        Ok(Self { client: client.map_err(|error| error.to_string())?, address, key, most_bytes })
+        let client = super::client::builder().redirect(redirect::Policy::none()).build();
+        Ok(Self { client: client.map_err(|error| error.to_string())?, address, key, patience, most_bytes })
     }
 
-    fn post(&self, body: &str) -> Result<Vec<u8>, String> {
+    fn post(&self, body: &str, patience: Duration) -> Result<Vec<u8>, String> {
         // The caller may be a worker of a runtime already, and one cannot wait within another.
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                runtime.map_err(|error| error.to_string())?.block_on(self.ask(body.to_owned()))
+                runtime
+                    .map_err(|error| error.to_string())?
+                    .block_on(self.ask(body.to_owned(), patience.min(self.patience)))
             });
             asked.join().unwrap_or_else(|_| Err("the request broke off".to_owned()))
         })
     }
 
-    async fn ask(&self, body: String) -> Result<Vec<u8>, String> {
+    async fn ask(&self, body: String, patience: Duration) -> Result<Vec<u8>, String> {
         let told = |error: reqwest::Error| match (error.is_timeout(), error.status()) {
             (true, _) => "no answer in time".to_owned(),
             (_, Some(status)) => format!("the server answered {status}"),
             _ => format!("not reached: {}", super::download::root(&error)),
         };
-        let mut request = self.client.post(self.address.clone()).header("content-type", "application/json").body(body);
+        let request = self.client.post(self.address.clone()).timeout(patience);
+        let mut request = request.header("content-type", "application/json").body(body);
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Token {key}"));
         }
@@ -65,8 +69,8 @@ impl Poster {
 }
 
 impl Exchange for Poster {
-    fn ask(&self, line: &str) -> Result<String, String> {
-        String::from_utf8(self.post(line)?).map_err(|_| "the answer is not UTF-8".to_owned())
+    fn ask(&self, line: &str, patience: Duration) -> Result<String, String> {
+        String::from_utf8(self.post(line, patience)?).map_err(|_| "the answer is not UTF-8".to_owned())
     }
 }
 
@@ -109,7 +113,7 @@ fn mem0(argument: &str, key: Option<String>, patience: Duration) -> Result<impl 
     }
     let path = address.path().to_owned();
     let poster = Poster::new(address, key, patience, mem0::MOST_BYTES).map_err(|reason| anyhow!(reason))?;
-    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body)))
+    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body, Duration::MAX)))
 }
 
 #[cfg(test)]

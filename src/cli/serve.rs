@@ -85,8 +85,8 @@ struct Interface(Engines);
 struct Lent<T>(T);
 
 impl Exchange for Lent<Arc<dyn Exchange>> {
-    fn ask(&self, line: &str) -> Result<String, String> {
-        while_waiting(|| self.0.ask(line))
+    fn ask(&self, line: &str, patience: Duration) -> Result<String, String> {
+        while_waiting(|| self.0.ask(line, patience))
     }
 }
 

@@ -188,6 +188,28 @@ fn why_a_server_ended_is_shown_without_secrets() {
     ");
 }
 
+/// A server that colours a part of a secret, divides it into lines and breaks off in it, which ends whatever it is asked.
+#[test]
+#[cfg(unix)]
+fn a_secret_that_a_server_prints_in_parts_is_covered_and_its_end_is_told_once() {
+    let files = Files::new();
+    let script = r#"
+h=${1%+*}; t=${1#"$h"}
+printf '%s\033[0m%s\nbad %s\n%s\nbegin %s\n' "$h" "$t" "$h" "$t" "${1%chars9}" >&2
+exit 4
+"#;
+    files.write("server.sh", script);
+    let config = r#"{"upstreams": {"a": {"command": "sh", "args": ["./server.sh", "${env:A_KEY}"]}}}"#;
+    files.write("gateway.json", config);
+    for words in [&["doctor"] as &[&str], &["serve", "--dry-run"], &["preview"]] {
+        let words = [&["mcp"], words, &["--config", "gateway.json"]].concat();
+        let shown = files.run_with(&words, &[("A_KEY", "s3cr3t/Value+with=odd&chars9")]).shown();
+        let said = "exit status: 4); it printed: ${env:A_KEY} / bad ${env:A_KEY} / begin ${env:A_KEY}…";
+        assert!(shown.contains(said) && !shown.contains("s3cr3t") && !shown.contains("chars9"), "{words:?}: {shown}");
+        assert_eq!(shown.matches("the connection is lost").count(), 1, "{words:?}: {shown}");
+    }
+}
+
 #[test]
 fn a_configuration_is_previewed_and_examined() {
     let files = files();
@@ -1939,4 +1961,198 @@ fn a_server_is_added_to_a_configuration_and_removed() {
     run(&["add", "notes", "--config", "notes.json", "--", program, "mcp", "playback", "session.ndjson"]);
     assert!(run(&["preview", "--config", "notes.json"]).contains("notes: 2 tools"));
     assert_eq!(files.names(), ["gateway.yaml", "notes.json", "session.ndjson"]);
+}
+
+/// A configuration that refers to a file, which stands in its folder.
+#[test]
+fn a_reference_to_a_file_stays_when_servers_come_and_go() {
+    let files = Files::new();
+    files.write("secrets/tok", "topsecret\n");
+    let before = "upstreams:\n  a:\n    command: cat\n    args: [\"${file:secrets/tok}\"]\n  b:\n    command: ls\n";
+    files.write("folder/rel.yaml", before.replace("secrets", "../secrets"));
+    files.write("rel.yaml", before);
+    files.write("client.json", r#"{"mcpServers": {"c": {"command": "/bin/c", "args": ["${file:/etc/hosts}"]}}}"#);
+    let home = files.path("").display().to_string();
+    let run = |words: &[&str]| {
+        let ran = files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.shown());
+        ran.shown()
+    };
+    run(&["add", "z", "--config", "folder/rel.yaml", "--", "echo"]);
+    let mut shown = vec![
+        run(&["add", "x", "--config", "rel.yaml", "-e", "K=${file:secrets/tok}", "--", "cat", "${file:secrets/tok}"]),
+        run(&[
+            "add",
+            "y",
+            "--config",
+            "rel.yaml",
+            "https://h.example/m",
+            "-H",
+            "Authorization: Bearer ${file:secrets/tok}",
+        ]),
+    ];
+    run(&["remove", "b", "--config", "rel.yaml"]);
+    run(&["import", "client.json", "--apply", "--write", "rel.yaml"]);
+    shown.push(std::fs::read_to_string(files.path("rel.yaml")).unwrap());
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    rel.yaml: added `x`
+      cat ${file:secrets/tok} K=***
+    next: contextweaver mcp doctor --config rel.yaml
+
+    exit 0
+    rel.yaml: added `y`
+      https://h.example/m Authorization=***
+    next: contextweaver mcp doctor --config rel.yaml
+
+    upstreams:
+      a:
+        command: cat
+        args: ["${file:secrets/tok}"]
+      x:
+        command: cat
+        args:
+        - ${file:secrets/tok}
+        env:
+          K: ${file:secrets/tok}
+      "y":
+        url: https://h.example/m
+        headers:
+          Authorization: Bearer ${file:secrets/tok}
+      c:
+        command: /bin/c
+        args:
+        - ${env:C_FILE}
+    "#);
+    let client = std::fs::read_to_string(files.path("client.json")).unwrap();
+    assert!(client.contains(r#""C_FILE": "${file:/etc/hosts}""#), "{client}");
+}
+
+#[test]
+fn a_secret_beside_a_reference_is_not_written() {
+    let files = Files::new();
+    let home = files.path("").display().to_string();
+    let run = |words: &[&str]| files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]).shown();
+    let mut shown = vec![
+        run(&[
+            "add",
+            "h",
+            "https://e.example/m",
+            "-H",
+            "Authorization: Bearer realsecret123${env:EMPTY}",
+            "-H",
+            "X-Api-Key: ${env:EMPTY}realsecret",
+        ]),
+        run(&["add", "g", "-e", "TOKEN=real${env:X}", "-e", "BASE=https://${env:HOST}/path", "--", "cat", "y"]),
+        run(&["add", "c", "--", "curl", "-u", "user:pass1", "--token-file", "./t", "https://e.example"]),
+        run(&[
+            "add",
+            "s",
+            "--config",
+            "s.json",
+            "--",
+            "sh",
+            "-c",
+            r#"curl -H "Authorization: Bearer abc" https://e.example"#,
+        ]),
+        run(&["add", "n\nl", "--", "x"]),
+    ];
+    let config = std::fs::read_to_string(files.path("gateway.yaml")).unwrap();
+    let script = std::fs::read_to_string(files.path("s.json")).unwrap();
+    for secret in ["real", "pass1", "abc"] {
+        assert!(!config.contains(secret) && !script.contains(secret), "{secret}: {config}{script}");
+    }
+    shown.push(config);
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    gateway.yaml: added `h`
+      https://e.example/m Authorization=*** X-Api-Key=***
+      note: the value of `Authorization` may be a secret: set H_AUTHORIZATION in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
+      note: the value of `X-Api-Key` may be a secret: set H_X_API_KEY in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
+    next: contextweaver mcp doctor
+
+    exit 0
+    gateway.yaml: added `g`
+      cat y TOKEN=*** BASE=***
+      note: the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
+    next: contextweaver mcp doctor
+
+    exit 0
+    gateway.yaml: added `c`
+      curl -u user:${env:C_PASSWORD} --token-file ./t https://e.example
+      note: the password behind `-u` may be a secret: set C_PASSWORD in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor
+
+    exit 0
+    s.json: added `s`
+      sh -c curl -H "Authorization: Bearer ${env:S_AUTHORIZATION}" https://e.example
+      note: the value of `Authorization` may be a secret: set S_AUTHORIZATION in the gateway's environment to this value; it is not written into the file
+    next: contextweaver mcp doctor --config s.json
+
+    exit 2
+    error: `n\nl` cannot be added: its name has a control character in it, such as the end of a line; give it another
+
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
+    upstreams:
+      h:
+        url: https://e.example/m
+        headers:
+          Authorization: Bearer ${env:H_AUTHORIZATION}
+          X-Api-Key: ${env:H_X_API_KEY}
+      g:
+        command: cat
+        args:
+        - "y"
+        env:
+          TOKEN: ${env:TOKEN}
+          BASE: https://${env:HOST}/path
+      c:
+        command: curl
+        args:
+        - -u
+        - user:${env:C_PASSWORD}
+        - --token-file
+        - ./t
+        - https://e.example
+    "#);
+}
+
+#[test]
+fn a_configuration_that_is_written_anew_again_and_again_leaves_a_copy_of_each() {
+    let files = Files::new();
+    let home = files.path("").display().to_string();
+    let run = |words: &[&str]| {
+        let ran = files.run_with(&[&["mcp"], words].concat(), &[("HOME", &home)]);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.shown());
+        ran.shown()
+    };
+    let texts = ["first", "second"].map(|one| format!("upstreams: {{a: {{command: a}}, b: {{command: b}}}} # {one}\n"));
+    // The third time it is what it was the second time.
+    for (number, text) in [&texts[0], &texts[1], &texts[1]].into_iter().enumerate() {
+        files.write("gateway.yaml", text);
+        let copy = ["gateway.yaml.before-contextweaver is", "gateway.yaml.before-contextweaver-2 is"][number.min(1)];
+        let shown = run(&["remove", "b"]);
+        assert!(shown.contains(copy), "{shown}");
+    }
+    for (name, text) in
+        [("gateway.yaml.before-contextweaver", &texts[0]), ("gateway.yaml.before-contextweaver-2", &texts[1])]
+    {
+        assert_eq!(&std::fs::read_to_string(files.path(name)).unwrap(), text);
+    }
+    assert_eq!(files.names().len(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_goes_through_a_link_and_into_no_device() {
+    let files = Files::new();
+    let home = files.path("").display().to_string();
+    std::os::unix::fs::symlink("real.yaml", files.path("link.yaml")).unwrap();
+    let add = |config: &str| files.run_with(&["mcp", "add", "x", "--config", config, "--", "y"], &[("HOME", &home)]);
+    let shown = add("link.yaml");
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    assert!(files.path("link.yaml").is_symlink() && files.path("real.yaml").is_file());
+    let shown = add("/dev/null");
+    assert_eq!((shown.code, shown.stderr.as_str()), (2, "error: /dev/null is not a file; name one with --config\n"));
 }

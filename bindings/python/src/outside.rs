@@ -38,10 +38,11 @@ struct Poster {
 }
 
 impl Poster {
-    fn post(&self, body: &str) -> Result<Vec<u8>, String> {
+    fn post(&self, body: &str, patience: Duration) -> Result<Vec<u8>, String> {
+        let patience = patience.min(self.patience);
         let (send, answer) = sync_channel(1);
         let (address, key, body) = (self.address.clone(), self.key.clone(), body.to_owned());
-        let (seconds, most) = (self.patience.as_secs_f64(), self.most_bytes);
+        let (seconds, most) = (patience.as_secs_f64(), self.most_bytes);
         let asking = move || {
             let asked = Python::attach(|py| {
                 let post = py.import(MODULE)?.getattr("post")?;
@@ -51,13 +52,13 @@ impl Poster {
             let _ = send.send(asked.map_err(|error| Python::attach(|py| error.value(py).to_string())));
         };
         std::thread::Builder::new().spawn(asking).map_err(|error| error.to_string())?;
-        answer.recv_timeout(self.patience).unwrap_or_else(|_| Err("no answer in time".to_owned()))
+        answer.recv_timeout(patience).unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }
 }
 
 impl Exchange for Poster {
-    fn ask(&self, line: &str) -> Result<String, String> {
-        String::from_utf8(self.post(line)?).map_err(|_| "the answer is not UTF-8".to_owned())
+    fn ask(&self, line: &str, patience: Duration) -> Result<String, String> {
+        String::from_utf8(self.post(line, patience)?).map_err(|_| "the answer is not UTF-8".to_owned())
     }
 }
 
@@ -93,7 +94,7 @@ fn mem0(argument: &str) -> PyResult<impl MemorySource + 'static> {
         divided.map_err(|error| InputError::new_err(format!("memory: {argument}: {error}")))?;
     let key = std::env::var(mem0::KEY).ok().filter(|key| !key.is_empty());
     let poster = Poster { address, key, patience: mem0::PATIENCE, most_bytes: mem0::MOST_BYTES };
-    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body)))
+    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body, Duration::MAX)))
 }
 
 /// The function that is told of each prompt, among those of a conversation.
@@ -258,7 +259,7 @@ impl Function {
 }
 
 impl Exchange for Function {
-    fn ask(&self, line: &str) -> Result<String, String> {
+    fn ask(&self, line: &str, _: Duration) -> Result<String, String> {
         let question: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let _asking = Asking::of(&self.functions);
         Python::attach(|py| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contextweaver_context::memory::{LocalMemories, Remembered};
-use contextweaver_context::{Audience, ContextConfig};
+use contextweaver_context::{Audience, ContextConfig, Secrets};
 use contextweaver_routing::{Router, RoutingConfig};
 use serde_json::{Value, json};
 
@@ -147,6 +147,20 @@ fn what_a_prompt_leaves_out_can_be_seen_with_the_same_conversation() {
     let viewed = json!({"conversation": conversation, "handle": handle, "selector": "rows:1998..2000"});
     let viewed = ask(&engines(), "/v1/view", &viewed).unwrap();
     assert!(viewed["text"].as_str().unwrap().contains("1999"), "{viewed}");
+}
+
+#[test]
+fn what_is_seen_of_a_content_is_masked_as_prompts_are() {
+    let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+    let viewed = |secrets: Secrets| {
+        let mut config = ContextConfig::default();
+        config.firewall.secrets = secrets;
+        let engines = Engines::new(None, RoutingConfig::default(), config);
+        let body = json!({"content": {"rows": [{"key": key}]}, "selector": "json_path:$.rows[0].key"});
+        ask(&engines, "/v1/view", &body).unwrap()["text"].clone()
+    };
+    assert_eq!(viewed(Secrets::Redact), "\"[REDACTED: aws_access_key]\"");
+    assert_eq!(viewed(Secrets::Keep), format!("\"{key}\""));
 }
 
 #[test]

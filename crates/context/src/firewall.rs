@@ -299,8 +299,10 @@ impl<'a> Firewall<'a> {
         }
     }
 
-    /// The text as it is taken in.
-    pub(crate) fn taken_in<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// A text as it is taken in: without secrets where the configuration has them masked, or as the redactor of others gives
+    /// it.
+    #[must_use]
+    pub fn taken_in<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.redactor {
             Some(redactor) => redactor.redact(text),
             None => self.without_secrets(text),

@@ -22,12 +22,12 @@
 //! smaller one until it is not, so the budget is a promise under both counts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -55,11 +55,13 @@ const ID_CHARS: usize = 16;
 
 /// How a hook is reached.
 pub trait Exchange: Send + Sync {
-    /// The line that answers a line, which holds a JSON object.
+    /// The line that answers a line, which holds a JSON object. Who asks waits for `patience` at most, also where the hook
+    /// itself has longer and where it is asked by others first. A function of the program cannot be stopped, and takes as
+    /// long as it takes.
     ///
     /// # Errors
     /// What happened instead.
-    fn ask(&self, line: &str) -> Result<String, String>;
+    fn ask(&self, line: &str, patience: Duration) -> Result<String, String>;
 }
 
 /// A hook cannot be used.
@@ -111,7 +113,7 @@ impl Hooks {
         for (kind, hook) in config.all() {
             let Some(hook) = hook else { continue };
             let exchange: Box<dyn Exchange> = match hook.url {
-                None => Box::new(Process { config: hook.clone(), running: Mutex::default() }),
+                None => Box::new(Process::new(hook.clone())),
                 Some(_) => http(hook).map_err(|reason| HookError { hook: kind.name(), reason })?,
             };
             hooks = hooks.with(kind, exchange, hook.max_bytes);
@@ -141,8 +143,8 @@ impl Hooks {
         self
     }
 
-    /// The same hooks for one request among many: with failures and notes of its own, and no question is asked any more when
-    /// `patience` is over.
+    /// The same hooks for one request among many: with failures and notes of its own, and no answer is waited for any more
+    /// when `patience` is over.
     #[must_use]
     pub fn for_request(&self, patience: Duration) -> Self {
         let same = |hook: &Option<Hook>| {
@@ -185,19 +187,19 @@ impl Hooks {
             self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; the built-in was used"));
             return None;
         }
-        if let Some((patience, until)) = self.patience
-            && Instant::now() >= until
-        {
+        let left = self.patience.map(|(patience, until)| (patience, until.saturating_duration_since(Instant::now())));
+        if let Some((patience, Duration::ZERO)) = left {
             let seconds = patience.as_secs_f64();
             self.note(format!("hook {name}: not asked after {seconds} s of one request; the built-in was used"));
             return None;
         }
+        let left = left.map_or(Duration::MAX, |(_, left)| left);
         let answer = || {
             let line = question.to_string();
             if line.len() > hook.max_bytes {
                 return Err((format!("the question has more than {} bytes", hook.max_bytes), false));
             }
-            let answer = hook.exchange.ask(&line).map_err(|reason| (reason, true))?;
+            let answer = hook.exchange.ask(&line, left).map_err(|reason| (reason, true))?;
             let answer =
                 serde_json::from_str(&answer).map_err(|error| (format!("the answer is not JSON: {error}"), true))?;
             read(&answer).map_err(|reason| (reason, true))
@@ -317,7 +319,52 @@ impl Hooks {
 /// A hook that is a program.
 struct Process {
     config: HookConfig,
+    turns: Turns,
     running: Mutex<Option<Running>>,
+}
+
+impl Process {
+    fn new(config: HookConfig) -> Self {
+        Self { config, turns: Turns::default(), running: Mutex::default() }
+    }
+}
+
+/// One at a time, and who waits longest is next: a request with many questions does not keep one with a single question
+/// waiting. A lock of the standard library promises neither that nor a bounded wait.
+#[derive(Default)]
+struct Turns {
+    /// Whose turn it is, and who waits behind it; then the number of the next one.
+    queue: Mutex<(VecDeque<u64>, u64)>,
+    moved: Condvar,
+}
+
+/// What ends with this is somebody's turn.
+struct Turn<'t>(&'t Turns);
+
+impl Turns {
+    /// The next turn, if it comes within `patience`.
+    fn next(&self, patience: Duration) -> Option<Turn<'_>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = queue.1;
+        queue.1 += 1;
+        queue.0.push_back(own);
+        let waits = |queue: &mut (VecDeque<u64>, u64)| queue.0.front() != Some(&own);
+        let (mut queue, _) =
+            self.moved.wait_timeout_while(queue, patience, waits).unwrap_or_else(PoisonError::into_inner);
+        if queue.0.front() == Some(&own) {
+            return Some(Turn(self));
+        }
+        // Nobody waits for this one.
+        queue.0.retain(|other| *other != own);
+        None
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).0.pop_front();
+        self.0.moved.notify_all();
+    }
 }
 
 /// A program that was started. Two threads write and read, so that a program that does neither holds nobody.
@@ -331,6 +378,8 @@ struct Running {
 enum Failed {
     /// The program has ended before it began to answer.
     Ended,
+    /// There was no answer in time.
+    Late,
     /// Something else, in words.
     Other(String),
 }
@@ -344,15 +393,6 @@ impl From<String> for Failed {
 impl From<&str> for Failed {
     fn from(reason: &str) -> Self {
         Self::Other(reason.to_owned())
-    }
-}
-
-impl From<Failed> for String {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Ended => "the program has ended".to_owned(),
-            Failed::Other(reason) => reason,
-        }
     }
 }
 
@@ -464,7 +504,7 @@ impl Running {
         loop {
             let line = self.answers.recv_timeout(patience.saturating_sub(asked.elapsed())).map_err(
                 |error| match error {
-                    RecvTimeoutError::Timeout => Failed::Other(format!("no answer within {} ms", patience.as_millis())),
+                    RecvTimeoutError::Timeout => Failed::Late,
                     RecvTimeoutError::Disconnected => Failed::Ended,
                 },
             )??;
@@ -486,9 +526,19 @@ const UNASKED: &str = "more than one line for one question, so answers cannot be
 const STRAYED: &str = "too many lines that answer other questions; write one line for each question, with its `id`";
 
 impl Exchange for Process {
-    fn ask(&self, line: &str) -> Result<String, String> {
+    fn ask(&self, line: &str, patience: Duration) -> Result<String, String> {
+        let began = Instant::now();
+        let turn = self.turns.next(patience);
+        let _turn = turn.ok_or("it answered other requests for all of the time that this one had")?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = Duration::from_millis(self.config.timeout_ms);
+        let (timeout, left) = (Duration::from_millis(self.config.timeout_ms), patience.saturating_sub(began.elapsed()));
+        let patience = timeout.min(left);
+        let told = |failed| match failed {
+            Failed::Ended => "the program has ended".to_owned(),
+            Failed::Late if left < timeout => "no answer in the time that the request had".to_owned(),
+            Failed::Late => format!("no answer within {} ms", timeout.as_millis()),
+            Failed::Other(reason) => reason,
+        };
         // Where anything fails the program is ended, so that no late answer is taken for that of the next question, and
         // no line too many either.
         if let Some(one) = running.take() {
@@ -499,11 +549,11 @@ impl Exchange for Process {
                 }
                 // It ended after an earlier answer: a new one knows nothing of that, and is asked.
                 Err(Failed::Ended) => {}
-                Err(failed) => return Err(failed.into()),
+                Err(failed) => return Err(told(failed)),
             }
         }
         let one = Running::start(&self.config)?;
-        let answer = one.answer(line, patience)?;
+        let answer = one.answer(line, patience).map_err(told)?;
         *running = Some(one);
         Ok(answer)
     }
@@ -556,7 +606,7 @@ mod tests {
         type Answer = fn(&Value) -> Result<Value, String>;
         struct Here(Answer);
         impl Exchange for Here {
-            fn ask(&self, line: &str) -> Result<String, String> {
+            fn ask(&self, line: &str, _: Duration) -> Result<String, String> {
                 (self.0)(&serde_json::from_str(line).unwrap()).map(|answer| answer.to_string())
             }
         }
@@ -624,10 +674,10 @@ mod tests {
     #[test]
     fn a_program_that_ends_after_its_answer_is_started_for_the_next_question() {
         let hook = script(r#"read -r line; echo '{"text": "once"}'"#).unwrap();
-        let process = Process { config: hook, running: Mutex::default() };
+        let process = Process::new(hook);
         for pause in [0, 0, 50, 0] {
             std::thread::sleep(Duration::from_millis(pause));
-            assert_eq!(process.ask("{}").unwrap().trim(), r#"{"text": "once"}"#);
+            assert_eq!(process.ask("{}", Duration::MAX).unwrap().trim(), r#"{"text": "once"}"#);
         }
     }
 
@@ -652,11 +702,42 @@ mod tests {
     }
 
     #[test]
+    fn a_request_waits_for_no_longer_than_it_has() {
+        const SLOW: &str = r#"while read -r line; do sleep 0.2; echo '{"text": "masked"}'; done"#;
+        let redactor = script(SLOW).map(|hook| HookConfig { timeout_ms: 60_000, ..hook });
+        let config = HooksConfig { redactor, ..HooksConfig::default() };
+        let hooks = Hooks::open(&config, &|_| Err("nothing here reaches an address".to_owned())).unwrap();
+        let asked = |patience: u64, questions: usize| {
+            let (of_request, began) = (hooks.for_request(Duration::from_millis(patience)), Instant::now());
+            let masked = (0..questions).filter(|_| Redactor::redact(&of_request, "text") == "masked").count();
+            (masked, of_request.notes().join("; "), began.elapsed())
+        };
+        let (masked, notes, took) = asked(100, 1);
+        assert_eq!(
+            (masked, &*notes),
+            (0, "hook redactor: no answer in the time that the request had; the built-in was used")
+        );
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        std::thread::scope(|scope| {
+            let many = scope.spawn(|| asked(60_000, 12));
+            std::thread::sleep(Duration::from_millis(300));
+            // One question comes after the one that is asked, and not after all twelve.
+            let (masked, notes, took) = asked(60_000, 1);
+            assert_eq!((masked, &*notes), (1, ""));
+            assert!(!many.is_finished(), "{took:?}");
+            let (masked, notes, _) = asked(20, 1);
+            let busy = "hook redactor: it answered other requests for all of the time that this one had; the built-in was used";
+            assert_eq!((masked, &*notes), (0, busy));
+            assert_eq!(many.join().unwrap().0, 12);
+        });
+    }
+
+    #[test]
     fn a_line_too_many_never_becomes_the_answer_of_another_question() {
         let asked = |hook: &str| {
-            let process = Process { config: script(hook).unwrap(), running: Mutex::default() };
+            let process = Process::new(script(hook).unwrap());
             let answers = [1, 2, 3].map(|number| {
-                let answer = process.ask(&number.to_string());
+                let answer = process.ask(&number.to_string(), Duration::MAX);
                 // What the program writes later has come by the next question.
                 std::thread::sleep(Duration::from_millis(700));
                 answer.map(|line| line.trim().to_owned()).unwrap_or_else(|error| error)
@@ -676,9 +757,9 @@ mod tests {
     #[test]
     fn an_answer_that_repeats_an_id_answers_that_question_alone() {
         let asked = |hook: &str| {
-            let process = Process { config: script(hook).unwrap(), running: Mutex::default() };
+            let process = Process::new(script(hook).unwrap());
             let answers = [1, 2, 1].map(|number| {
-                let answer = process.ask(&json!({"do": "count", "n": number}).to_string());
+                let answer = process.ask(&json!({"do": "count", "n": number}).to_string(), Duration::MAX);
                 let answer = answer.map(|line| serde_json::from_str::<Value>(&line).unwrap());
                 answer.map_or_else(|error| error, |answer| answer["tokens"].to_string())
             });
@@ -705,8 +786,8 @@ mod tests {
 
     #[test]
     fn the_id_of_a_question_follows_from_the_question() {
-        let process = Process { config: script("cat").unwrap(), running: Mutex::default() };
-        let ask = |text: &str| process.ask(&json!({"do": "redact", "text": text}).to_string()).unwrap();
+        let process = Process::new(script("cat").unwrap());
+        let ask = |text: &str| process.ask(&json!({"do": "redact", "text": text}).to_string(), Duration::MAX).unwrap();
         let (first, other) = (ask("first"), ask("other"));
         assert_eq!(ask("first"), first);
         assert_ne!(first.get(..24), other.get(..24));
@@ -718,8 +799,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("alive");
         let script = script(&format!("(while true; do date +%N >> {}; sleep 0.02; done); echo", file.display()));
-        let process = Process { config: script.unwrap(), running: Mutex::default() };
-        assert_eq!(process.ask("1"), Err("no answer within 400 ms".to_owned()));
+        let process = Process::new(script.unwrap());
+        assert_eq!(process.ask("1", Duration::MAX), Err("no answer within 400 ms".to_owned()));
         let read = || std::fs::read(&file).unwrap_or_default();
         let before = read();
         std::thread::sleep(Duration::from_millis(200));

@@ -482,7 +482,7 @@ mod tests {
     fn a_redactor_of_others_masks_what_is_kept_beside_texts() {
         struct Person(std::sync::Mutex<Vec<String>>);
         impl crate::hooks::Exchange for &'static Person {
-            fn ask(&self, line: &str) -> Result<String, String> {
+            fn ask(&self, line: &str, _: std::time::Duration) -> Result<String, String> {
                 let asked: Value = serde_json::from_str(line).unwrap();
                 let text = asked["text"].as_str().unwrap().to_owned();
                 self.0.lock().unwrap().push(text.clone());

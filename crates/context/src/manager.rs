@@ -472,7 +472,7 @@ mod tests {
     fn without_ada() -> Hooks {
         struct Ada;
         impl Exchange for Ada {
-            fn ask(&self, line: &str) -> Result<String, String> {
+            fn ask(&self, line: &str, _: std::time::Duration) -> Result<String, String> {
                 let asked: Value = serde_json::from_str(line).unwrap();
                 let text = asked["text"].as_str().unwrap().replace("Ada", "[a person]");
                 Ok(serde_json::json!({"text": text}).to_string())

@@ -110,7 +110,7 @@ pub fn without_mark(bytes: &[u8]) -> &[u8] {
 }
 
 /// Replaces `path` by `bytes`, whole or not at all: they go to a temporary file beside it, which is then renamed. On
-/// return both the bytes and the name are on disk.
+/// return both the bytes and the name are on disk. A file that takes the place of another has its permissions.
 ///
 /// # Errors
 /// [`WriteError`] with the system's error.
@@ -118,12 +118,20 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     replace_file_with(path, |out| out.write_all(bytes))
 }
 
-/// As [`replace_file`], for content that only the owner may read.
+/// As [`replace_file`], with these permissions, whatever is there.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_file_as(path: &Path, bytes: &[u8], permissions: &fs::Permissions) -> Result<(), WriteError> {
+    replace(path, Access::Given(permissions), |out| out.write_all(bytes))
+}
+
+/// As [`replace_file`], for content that only the owner may read, whoever could read what was there.
 ///
 /// # Errors
 /// As [`replace_file`].
 pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    replace(path, Readers::Owner, |out| out.write_all(bytes))
+    replace(path, Access::Owner, |out| out.write_all(bytes))
 }
 
 /// As [`replace_private_file`], for a secret: it goes through no link, and into nothing but a regular file, since what is in the way
@@ -145,7 +153,7 @@ pub fn replace_secret_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> 
 /// # Errors
 /// As [`replace_file`], or what `write` returned.
 pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
-    replace(path, Readers::All, write)
+    replace(path, Access::Kept, write)
 }
 
 /// Maps a file into memory: its bytes are read from disk only when they are looked at.
@@ -173,23 +181,57 @@ pub enum Readers {
     Owner,
 }
 
+/// Who may read what is written.
+#[derive(Debug, Clone, Copy)]
+enum Access<'p> {
+    /// Those who could read what it replaces; a new file, as [`Readers::All`].
+    Kept,
+    /// As [`Readers::Owner`].
+    Owner,
+    /// Whom these permissions name.
+    Given(&'p fs::Permissions),
+}
+
 fn replace(
     path: &Path,
-    readers: Readers,
+    access: Access<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
+    let failed = |path: &Path, source| WriteError { path: path.to_owned(), source };
     // A device, a pipe or a link is written through, never replaced by a plain file.
-    let (path, special) = match fs::metadata(path) {
-        Ok(data) if !data.is_file() && !data.is_dir() => (path.to_owned(), true),
-        Ok(_) => (fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), false),
-        Err(_) => (path.to_owned(), false),
+    let before = match fs::metadata(path) {
+        Ok(data) if !data.is_file() && !data.is_dir() => {
+            let file = fs::File::options().write(true).open(path);
+            return file.and_then(|file| buffered(file, write)).map(drop).map_err(|source| failed(path, source));
+        }
+        Ok(data) => Some(data.permissions()),
+        Err(_) => None,
     };
-    let result = if special {
-        fs::File::options().write(true).open(&path).and_then(|file| buffered(file, write)).map(drop)
-    } else {
-        rename_into(folder_of(&path), &path, readers, write)
+    let path = match fs::canonicalize(path) {
+        Ok(path) => path,
+        Err(_) => behind_links(path).map_err(|source| failed(path, source))?,
     };
-    result.map_err(|source| WriteError { path: path.clone(), source })
+    let (readers, permissions) = match (access, &before) {
+        (Access::Kept, None) => (Readers::All, None),
+        (Access::Kept, Some(permissions)) | (Access::Given(permissions), _) => (Readers::Owner, Some(permissions)),
+        (Access::Owner, _) => (Readers::Owner, None),
+    };
+    renamed_into(folder_of(&path), &path, readers, permissions, write).map_err(|source| failed(&path, source))
+}
+
+/// Where a link leads in the end, also where nothing is there yet; the path itself of what is no link.
+///
+/// # Errors
+/// The links lead nowhere, as those in a circle do.
+pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    // As many as Linux follows.
+    const MOST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        let Ok(next) = fs::read_link(&path) else { return Ok(path) };
+        path = folder_of(&path).join(next);
+    }
+    Err(io::Error::other("it is a link that leads nowhere"))
 }
 
 /// The folder that `path` is in; `.` for a bare name.
@@ -205,12 +247,39 @@ pub fn rename_into(
     readers: Readers,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    renamed_into(folder, path, readers, None, write)
+}
+
+/// As [`rename_into`]; the file has these permissions before it has its name, so that nobody else reads it in between.
+fn renamed_into(
+    folder: &Path,
+    path: &Path,
+    readers: Readers,
+    permissions: Option<&fs::Permissions>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let (file, temporary) = temporary(folder, readers)?;
-    buffered(file, write)?.sync_all()?;
+    let file = buffered(file, write)?;
+    if let Some(permissions) = permissions {
+        permit(&file, permissions)?;
+    }
+    file.sync_all()?;
     fs::rename(&temporary.0, path)?;
     // There is nothing left to remove.
     std::mem::forget(temporary);
     path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Gives a file permissions, on systems that have them. One that has them already is left alone: not every file system can
+/// change them.
+fn permit(file: &fs::File, permissions: &fs::Permissions) -> io::Result<()> {
+    #[cfg(unix)]
+    if file.metadata()?.permissions() != *permissions {
+        file.set_permissions(permissions.clone())?;
+    }
+    #[cfg(not(unix))]
+    let _ = (file, permissions);
+    Ok(())
 }
 
 /// How the names of temporary files begin.
@@ -347,6 +416,49 @@ mod tests {
         replace_private_file(&full, b"x").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([root.path().join("a"), folder, empty, full].map(|path| mode(&path)), [0o700, 0o700, 0o600, 0o600]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_replaces_another_has_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        for open in [0o600, 0o644, 0o751, 0o400] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
+            replace_file(&path, b"new").unwrap();
+            assert_eq!(mode(), open, "{open:o}");
+        }
+        replace_file_as(&path, b"new", &fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(mode(), 0o640);
+        replace_private_file(&path, b"new").unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::remove_file(&path).unwrap();
+        replace_file_as(&path, b"new", &fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!((mode(), fs::read(&path).unwrap()), (0o640, b"new".to_vec()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_yet_is_written_through() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("folder")).unwrap();
+        for (target, link) in
+            [("folder/new", "first"), ("first", "second"), ("none/new", "astray"), ("circle", "circle")]
+        {
+            symlink(target, at(link)).unwrap();
+        }
+        replace_file(&at("second"), b"new").unwrap();
+        assert_eq!(fs::read(at("folder/new")).unwrap(), b"new");
+        assert!(at("second").is_symlink() && at("first").is_symlink());
+        for (link, reason) in [("astray", "/none/new: not written: "), ("circle", "it is a link that leads nowhere")] {
+            let error = replace_private_file(&at(link), b"new").unwrap_err().to_string();
+            assert!(error.contains(reason) && at(link).is_symlink(), "{error}");
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use super::chain;
-use super::import::{Writes, backup_of, refuse_clients_file, target};
-use crate::cli::terminal::line;
+use super::import::{Writes, anew, refuse_clients_file, target};
+use crate::cli::terminal::{line, shown};
 use crate::cli::{Outcome, note};
 use contextweaver_gateway::{Addition, Present, new_server, quoted};
 
@@ -18,7 +18,9 @@ use contextweaver_gateway::{Addition, Present, new_server, quoted};
 #[command(after_help = "\
 The program that starts the server stands behind `--`, with its arguments; a server at a URL needs no `--`. A value that
 may be a secret is not written: the file gets `${env:NAME}` in its place, and the command says which variable to set.
-Comments and everything else in the file stay. Nothing is started; `mcp doctor` checks that the server works.
+`${env:NAME}` and `${file:PATH}` stay as they are. Comments and everything else in the file stay where that is possible;
+otherwise it is written anew without comments, beside a copy of what it was. Nothing is started; `mcp doctor` checks that
+the server works.
 
 Examples:
   contextweaver mcp add git -- uvx mcp-server-git --repository .
@@ -31,10 +33,10 @@ pub(in crate::cli) struct Args {
     /// The address of a server that is reached over HTTP
     #[arg(conflicts_with = "command")]
     url: Option<String>,
-    /// A variable for the program; `${env:NAME}` is replaced when the gateway starts; repeatable
+    /// A variable for the program; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; repeatable
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
-    /// A header for the address; `${env:NAME}` is replaced when the gateway starts; repeatable
+    /// A header for the address; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
     /// The transport [default: stdio for a program, http for an address]
@@ -93,8 +95,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         present = Some(found);
     }
-    let conversion = new_server(name, &entry, home.as_deref(), &present.clone().unwrap_or_default())
-        .map_err(|reason| anyhow!("`{name}` cannot be added: {reason}"))?;
+    let beside = present.clone().unwrap_or_default().for_own_form();
+    let conversion = new_server(name, &entry, home.as_deref(), &beside)
+        .map_err(|reason| anyhow!("`{}` cannot be added: {reason}", shown(name)))?;
     let addition = match &present {
         Some(present) => conversion.added_to(present, path),
         None => conversion.to_text(path).map(|text| Addition { text, is_rewritten: false }),
@@ -119,15 +122,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 /// Writes a configuration; one that loses its comments leaves a copy of what it was.
 pub(super) fn written(path: &Path, text: String, is_rewritten: bool) -> Result<()> {
     let mut writes = Writes::default();
-    if is_rewritten {
-        let permissions = std::fs::metadata(path)?.permissions();
-        writes.add(&backup_of(path), std::fs::read_to_string(path)?, Some(permissions))?;
-    }
+    let copy = if is_rewritten { Some(writes.add_copy(path)?) } else { None };
     writes.add(path, text, None)?;
     writes.write()?;
-    if is_rewritten {
-        let (path, backup) = (path.display(), backup_of(path));
-        note(&format!("{path} was written anew, without its comments; {} is what it was", backup.display()));
+    if let Some(copy) = copy {
+        note(&anew(path, &copy));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::chain::{self, Values};
 use super::refuse_existing;
 use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, counted, note, print_json};
-use contextweaver_core::files::{replace_file, replace_private_file};
+use contextweaver_core::files::{WriteError, behind_links, replace_file, replace_file_as};
 use contextweaver_gateway::{
     Addition, Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
     convert_beside, discover, quoted, restored, snippet, without_secrets,
@@ -139,10 +139,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     // What can be wrong is found before anything is written: nothing is half applied.
     let mut writes = Writes::default();
-    if is_rewritten {
-        let permissions = std::fs::metadata(path)?.permissions();
-        writes.add(&backup_of(path), std::fs::read_to_string(path)?, Some(permissions))?;
-    }
+    let copy = if is_rewritten { Some(writes.add_copy(path)?) } else { None };
     writes.add(path, text.clone(), None)?;
     let applied = match args.apply {
         true => planned(args, path, &text, &conversion, &files)?,
@@ -160,9 +157,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         true => note(&format!("{}: {count} added", path.display())),
         false => note(&format!("{}: {count}", path.display())),
     }
-    if is_rewritten {
-        let (path, backup) = (path.display(), backup_of(path));
-        note(&format!("{path} was written anew, without its comments; {} is what it was", backup.display()));
+    if let Some(copy) = copy {
+        note(&anew(path, &copy));
     }
     if args.format == Format::Text {
         let mut values = conversion.values.clone();
@@ -185,6 +181,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
+/// What is said of a configuration that was written anew.
+pub(super) fn anew(path: &Path, copy: &Path) -> String {
+    format!("{} was written anew, without its comments; {} is what it was", path.display(), copy.display())
+}
+
 /// Files that are written together: when one cannot be, those before it are as they were.
 #[derive(Default)]
 pub(super) struct Writes(Vec<Written>);
@@ -194,51 +195,63 @@ struct Written {
     /// What was there, and who might read it.
     before: Option<(Vec<u8>, std::fs::Permissions)>,
     text: String,
+    /// Those of what was there, where none are given.
     permissions: Option<std::fs::Permissions>,
 }
 
 impl Writes {
     /// A file that takes the place of another is for those who could read that, unless `permissions` are given.
     pub(super) fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
-        let before = std::fs::read(path).and_then(|bytes| Ok((bytes, std::fs::metadata(path)?.permissions())));
+        let path = behind_links(path).with_context(|| path.display().to_string())?;
+        let before = std::fs::read(&path).and_then(|bytes| Ok((bytes, std::fs::metadata(&path)?.permissions())));
         let before = match before {
             Ok(before) => Some(before),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
-        let permissions = permissions.or_else(|| before.as_ref().map(|(_, permissions)| permissions.clone()));
-        self.0.push(Written { path: path.to_owned(), before, text, permissions });
+        self.0.push(Written { path, before, text, permissions });
         Ok(())
+    }
+
+    /// A copy of a file that is about to lose its comments, beside it and beside earlier copies; the name of the copy. One that
+    /// is the same already stays the only one.
+    pub(super) fn add_copy(&mut self, path: &Path) -> Result<PathBuf> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let numbered = (2..).map(|number| beside(path, &format!("{BEFORE}-{number}")));
+        let serves = |copy: &PathBuf| match std::fs::read_to_string(copy) {
+            Ok(held) => held == text,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        let copy = std::iter::once(backup_of(path)).chain(numbered).find(serves).unwrap_or_else(|| backup_of(path));
+        if !copy.exists() {
+            self.add(&copy, text, Some(std::fs::metadata(path)?.permissions()))?;
+        }
+        Ok(copy)
     }
 
     pub(super) fn write(&self) -> Result<()> {
         for (at, written) in self.0.iter().enumerate() {
-            if let Err(error) = put(&written.path, written.text.as_bytes(), written.permissions.as_ref()) {
-                for done in self.0.iter().take(at).rev() {
-                    // There is nothing more to be done about what cannot be taken back.
-                    let _ = match &done.before {
-                        Some((bytes, permissions)) => put(&done.path, bytes, Some(permissions)),
-                        None => std::fs::remove_file(&done.path).map_err(anyhow::Error::from),
-                    };
-                }
-                return Err(error.context("nothing was changed"));
+            let Err(error) = written.put() else { continue };
+            for done in self.0.iter().take(at).rev() {
+                // There is nothing more to be done about what cannot be taken back.
+                let _ = match &done.before {
+                    Some((bytes, permissions)) => replace_file_as(&done.path, bytes, permissions).is_ok(),
+                    None => std::fs::remove_file(&done.path).is_ok(),
+                };
             }
+            return Err(error).context("nothing was changed");
         }
         Ok(())
     }
 }
 
-/// Writes a file whole or not at all, with these permissions; without any, with those of every new file.
-fn put(path: &Path, bytes: &[u8], permissions: Option<&std::fs::Permissions>) -> Result<()> {
-    match permissions {
-        // It may hold what only its owner may read.
-        Some(permissions) => {
-            replace_private_file(path, bytes)?;
-            std::fs::set_permissions(path, permissions.clone())?;
+impl Written {
+    fn put(&self) -> Result<(), WriteError> {
+        match &self.permissions {
+            Some(permissions) => replace_file_as(&self.path, self.text.as_bytes(), permissions),
+            None => replace_file(&self.path, self.text.as_bytes()),
         }
-        None => replace_file(path, bytes)?,
     }
-    Ok(())
 }
 
 /// The servers of the named clients' files, or of those that are found in `folder` and at home.
@@ -282,7 +295,7 @@ fn read(named: &[PathBuf], home: Option<&Path>, folder: &Path) -> Result<Vec<Cli
 }
 
 /// Refuses to write onto what was read, or onto the file of a known client, by whatever path or link: a client would
-/// lose its servers, and what else it keeps there.
+/// lose its servers, and what else it keeps there. What is there and no file is refused too.
 pub(super) fn refuse_clients_file(
     path: &Path,
     inputs: impl Iterator<Item = PathBuf>,
@@ -290,6 +303,9 @@ pub(super) fn refuse_clients_file(
     folder: &Path,
     flag: &str,
 ) -> Result<()> {
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        bail!("{} is not a file; name one with {flag}", path.display());
+    }
     let target = canonical(path);
     if inputs.map(|input| canonical(&input)).any(|input| input == target) {
         bail!("{} is what the servers are read from; name another file with --write", path.display());
@@ -304,6 +320,7 @@ pub(super) fn refuse_clients_file(
 /// The path without links; of a file that does not exist yet, its folder's.
 fn canonical(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = behind_links(&path).unwrap_or(path);
     let resolved = path.canonicalize().ok();
     let of_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     resolved.or_else(of_folder).unwrap_or(path)
@@ -385,9 +402,12 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// What ends the name of the file beside another that shows what that was.
+const BEFORE: &str = ".before-contextweaver";
+
 /// The file as it would be without the gateway.
-pub(super) fn backup_of(path: &Path) -> PathBuf {
-    beside(path, ".before-contextweaver")
+fn backup_of(path: &Path) -> PathBuf {
+    beside(path, BEFORE)
 }
 
 /// The file as it was left with the gateway.
@@ -585,6 +605,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(&kept, home.join(".cursor/mcp.json")).unwrap();
         std::os::unix::fs::symlink(&input, folder.join("link.yaml")).unwrap();
+        // It leads to a client's file that is not there yet.
+        std::os::unix::fs::symlink(folder.join(".mcp.json"), folder.join("new.yaml")).unwrap();
         let check = |path: PathBuf| {
             refuse_clients_file(&path, std::iter::once(input.clone()), Some(home.as_path()), &folder, "--write")
         };
@@ -595,6 +617,9 @@ mod tests {
             (home.join(".cursor/mcp.json"), "of a client"),
             (kept, "of a client"),
             (folder.join(".mcp.json"), "of a client"),
+            (folder.join("new.yaml"), "of a client"),
+            (folder.clone(), "is not a file"),
+            (PathBuf::from("/dev/null"), "is not a file"),
             (root.path().join("claude_desktop_config.json"), "of a client"),
         ] {
             let error = check(path.clone()).unwrap_err().to_string();

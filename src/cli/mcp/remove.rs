@@ -14,7 +14,8 @@ use crate::cli::terminal::line;
 /// Remove a server from a configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Comments and everything else in the file stay.
+Comments and everything else in the file stay where that is possible; otherwise it is written anew without comments,
+beside a copy of what it was.
 
 Examples:
   contextweaver mcp remove git

@@ -1,7 +1,8 @@
 //! `/v1/view`: a part of a result, or of an artifact of a conversation.
 
+use contextweaver_context::Firewall;
 use contextweaver_context::event::{Handle, Selector};
-use contextweaver_context::store::ArtifactStore;
+use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
 use contextweaver_context::view::{Bounds, Cursor, view};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,22 +45,24 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let cursor = cursor.map_err(|error| Problem::of_member("cursor", &error))?.unwrap_or_default();
     let tokenizer = engines.context.estimator;
     let bounds = Bounds::new(request.max_bytes.unwrap_or(8000), request.max_tokens.unwrap_or(2000), tokenizer);
-    let mut remarks = Vec::new();
-    let (handle, content, media_type) = match (request.content, request.conversation, request.handle) {
+    let (handle, content, media_type, remarks) = match (request.content, request.conversation, request.handle) {
         (Some(content), None, None) => {
             let text = text_of(&content)?;
+            let (hooks, artifacts) = (engines.hooks(), MemoryArtifacts::default());
+            // As the content of a conversation: what is seen of it is without secrets where a prompt is.
+            let firewall = Firewall::new(&engines.context.firewall, tokenizer, &hooks, &artifacts);
+            let text = firewall.redacted_by(hooks.redactor()).taken_in(&text).into_owned();
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             let media_type = if is_json { "application/json" } else { "text/plain" };
-            (Handle::new("content"), text.into_bytes(), media_type.to_owned())
+            (Handle::new("content"), text.into_bytes(), media_type.to_owned(), hooks.notes())
         }
         (None, Some(conversation), Some(handle)) => {
-            let session;
-            (session, _, remarks) = compile::session(engines, &engines.hooks(), &conversation)?;
+            let (session, _, remarks) = compile::session(engines, &engines.hooks(), &conversation)?;
             let handle = Handle::new(handle.as_str());
             let missing = |error: &dyn std::error::Error| Problem::of_member("handle", error);
             let reference = session.artifacts.reference(&handle).map_err(|error| missing(&error))?;
             let content = session.artifacts.get(&handle).map_err(|error| missing(&error))?;
-            (handle, content.to_vec(), reference.media_type)
+            (handle, content.to_vec(), reference.media_type, remarks)
         }
         _ => return Err(Problem::bad("give `content`, or `conversation` and `handle`")),
     };

@@ -1,7 +1,8 @@
 //! Facts and episodes on their own: JSON or JSONL, both ways.
 //!
 //! Facts are `[{"key", "value"}]`, one such object per line, or `{key: value}`; episodes are `[{"id", "summary"}]` or
-//! one such object per line. A value of a fact that is not a string is read as its compact JSON.
+//! one such object per line. A value of a fact that is not a string is read as its compact JSON. Lessons, skills and memories
+//! of others are neither, and so is what has a member of these: it may be for nobody here.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +13,8 @@ use crate::event::{Episode, Fact};
 /// Reads facts.
 ///
 /// # Errors
-/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or a fact lacks its key or value. In an
-/// object of facts by key, a value that is a list of objects is none: the file is something else, such as a list of tools.
+/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, a fact lacks its key or value, or something has a
+/// member of a lesson, skill or memory. In an object of facts by key, a value that is a list of objects is none: the file is something else, such as a list of tools.
 pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
     let fact = |key: &str, value: &Value| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -48,7 +49,8 @@ fn is_records(value: &Value) -> bool {
 /// Reads episodes.
 ///
 /// # Errors
-/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or an episode lacks its id or summary.
+/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, an episode lacks its id or summary, or something has
+/// a member of a lesson, skill or memory.
 pub fn read_episodes(bytes: &[u8]) -> Result<Vec<Episode>, AdapterError> {
     let episode = |members: &Map<String, Value>, place: &str| {
         let (id, summary) = (text(members, "id", place)?, text(members, "summary", place)?);
@@ -58,6 +60,38 @@ pub fn read_episodes(bytes: &[u8]) -> Result<Vec<Episode>, AdapterError> {
         Listed::Object(members) => Ok(vec![episode(&members, "")?]),
         Listed::Many(entries) => entries.iter().map(|(place, members)| episode(members, place)).collect(),
     }
+}
+
+/// The members of lessons, skills and memories alone.
+const OF_CARDS: [&str; 5] = ["lesson_id", "skill_id", "memory_id", "sensitivity", "lifecycle_state"];
+
+/// The member of a lesson, skill or memory that is somewhere in a value: nothing with one is a fact or an episode.
+pub(crate) fn of_card(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Array(values) => values.iter().find_map(of_card),
+        Value::Object(members) => of_card_in(members),
+        _ => None,
+    }
+}
+
+fn of_card_in(members: &Map<String, Value>) -> Option<&'static str> {
+    members.iter().find_map(|(name, value)| {
+        let member = OF_CARDS.iter().find(|member| name.trim().eq_ignore_ascii_case(member));
+        member.copied().or_else(|| of_card(value))
+    })
+}
+
+/// The members of something that is no lesson, skill or memory.
+fn members(value: Value, place: &str) -> Result<Map<String, Value>, AdapterError> {
+    let members = object(value, place)?;
+    let refuse = |member| {
+        let reason = format!(
+            "`{member}` is a member of a lesson, skill or memory; give the file to `--memory`, or rename the member"
+        );
+        AdapterError::new(place, reason)
+    };
+    of_card_in(&members).map_or(Ok(()), |member| Err(refuse(member)))?;
+    Ok(members)
 }
 
 enum Listed {
@@ -70,10 +104,10 @@ enum Listed {
 fn read(bytes: &[u8]) -> Result<Listed, AdapterError> {
     let whole = check_utf8(bytes)?;
     if let Ok(document) = parse(whole, "") {
-        let Value::Array(entries) = document else { return Ok(Listed::Object(object(document, "")?)) };
+        let Value::Array(entries) = document else { return Ok(Listed::Object(members(document, "")?)) };
         let entries = entries.into_iter().enumerate().map(|(number, entry)| {
             let place = format!("[{number}]");
-            object(entry, &place).map(|members| (place, members))
+            members(entry, &place).map(|members| (place, members))
         });
         return entries.collect::<Result<_, _>>().map(Listed::Many);
     }
@@ -81,7 +115,7 @@ fn read(bytes: &[u8]) -> Result<Listed, AdapterError> {
     for line in lines(bytes) {
         let (number, line) = line?;
         let place = format!("line {number}");
-        entries.push((place.clone(), object(parse(line, &place)?, &place)?));
+        entries.push((place.clone(), members(parse(line, &place)?, &place)?));
     }
     Ok(Listed::Many(entries))
 }
@@ -118,6 +152,20 @@ mod tests {
         assert_eq!(shown(r#"{"tools": [{"name": "x"}]}"#), "`tools` is a list of objects; expected a fact");
         assert_eq!(shown(""), "");
         assert_eq!(shown("{\"key\": \"a\"}\n{}"), "line 1: `value` is missing; expected a string");
+        let of_card = |name: &str| {
+            format!(
+                "`{name}` is a member of a lesson, skill or memory; give the file to `--memory`, or rename the member"
+            )
+        };
+        for (card, place, name) in [
+            (r#"{"lesson_id": "a", "body": "x", "sensitivity": "restricted"}"#, "", "lesson_id"),
+            (r#"[{"key": "a", "value": "1", "Sensitivity": "restricted"}]"#, "[0]: ", "sensitivity"),
+            (r#"{"a": {"b": [{"lifecycle_state": "draft"}]}}"#, "", "lifecycle_state"),
+        ] {
+            assert_eq!(shown(card), format!("{place}{}", of_card(name)));
+        }
+        let card = r#"[{"id": "e", "memory_id": "e", "summary": "x"}]"#;
+        assert_eq!(read_episodes(card.as_bytes()).unwrap_err().to_string(), format!("[0]: {}", of_card("memory_id")));
         assert_eq!(shown("[1]"), "[0]: expected an object, not a number");
         assert_eq!(shown("{\"key\"\n"), "line 1: not JSON: EOF while parsing an object at line 1 column 6");
     }

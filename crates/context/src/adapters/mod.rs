@@ -45,6 +45,7 @@ pub use gemini::{from_gemini, to_gemini};
 pub use langchain::{from_langchain, to_langchain};
 pub use langsmith::{from_langsmith, to_langsmith};
 pub use mcp::{Bounds, from_mcp_result, from_mcp_result_within, to_mcp_result};
+pub(crate) use memory::of_card;
 pub use memory::{episodes_to_lines, facts_to_lines, read_episodes, read_facts};
 pub use openai::{from_openai_chat, to_openai_chat};
 pub use otel::{from_otel, to_otel};

@@ -1,8 +1,14 @@
 //! Lessons, skills and memories as cards: JSON objects that other programs exchange. Each card is a memory.
 
+use std::collections::BTreeSet;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, words};
+use super::knowledge::{
+    Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, withheld_by, words,
+};
+use crate::adapters::of_card;
 
 /// The members that name a card of `weaver-spec`: a lesson, a skill, a memory.
 const IDS: [&str; 3] = ["lesson_id", "skill_id", "memory_id"];
@@ -19,27 +25,28 @@ const LISTS: [(&str, &str); 7] = [
     ("anti_patterns", "Do not"),
 ];
 
-/// The members of cards alone: nothing with one of them is a fact, since it may be for nobody here.
-const OF_CARDS: [&str; 5] = ["lesson_id", "skill_id", "memory_id", "sensitivity", "lifecycle_state"];
-
 /// Reads cards: one object, a list, a pack of skills (all of which are a JSON document), or one object a line. `None` for
 /// what is something else.
 ///
 /// # Errors
-/// The place of what is no card among cards or has a member of one, or that none of them is for prompts.
+/// The place of what is no card among cards or has a member of one, the name of a member that an object has twice, or that
+/// none of them is for prompts.
 pub(super) fn read(document: Option<Value>, bytes: &[u8]) -> Option<Result<Knowledge, String>> {
     let are_cards = |values: &[Value]| values.iter().any(|value| is_card(value) || of_card(value).is_some());
     let listed = match document {
         Some(Value::Array(values)) => values,
         Some(Value::Object(members)) => {
             let skills = members.get("skills").and_then(Value::as_array);
-            let skills: Vec<Value> = skills.into_iter().flatten().cloned().map(unpacked).collect();
+            let skills: Vec<Value> = skills.into_iter().flatten().map(|entry| unpacked(&members, entry)).collect();
             if are_cards(&skills) { skills } else { vec![Value::Object(members)] }
         }
         Some(_) => return None,
         None => lines(bytes)?,
     };
-    are_cards(&listed).then(|| of_cards(&listed))
+    are_cards(&listed).then(|| match repeated(bytes) {
+        Some(name) => Err(format!("a member `{name}` is there twice in one object; remove one of them")),
+        None => of_cards(&listed),
+    })
 }
 
 fn of_cards(listed: &[Value]) -> Result<Knowledge, String> {
@@ -82,29 +89,87 @@ fn no_card(listed: &[Value], number: usize) -> String {
     }
 }
 
-/// The member of cards alone that is somewhere in a value.
-fn of_card(value: &Value) -> Option<&'static str> {
-    match value {
-        Value::Array(values) => values.iter().find_map(of_card),
-        Value::Object(members) => members.iter().find_map(|(name, value)| {
-            let member = OF_CARDS.iter().find(|member| name.trim().eq_ignore_ascii_case(member));
-            member.copied().or_else(|| of_card(value))
-        }),
-        _ => None,
-    }
-}
-
 /// The objects of JSON lines.
 fn lines(bytes: &[u8]) -> Option<Vec<Value>> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     lines.map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// A skill of a pack stands beside its digest.
-fn unpacked(mut entry: Value) -> Value {
-    match entry.get_mut("skill").map(Value::take) {
-        Some(skill) => skill,
-        None => entry,
+/// A skill of a pack, which stands beside its digest. What keeps the pack or the entry out of prompts keeps the skill out.
+fn unpacked(pack: &Map<String, Value>, entry: &Value) -> Value {
+    let mut skill = entry.get("skill").unwrap_or(entry).clone();
+    if let Some(members) = skill.as_object_mut() {
+        let around = pack.iter().chain(entry.as_object().into_iter().flatten());
+        let kept_back = around.filter(|(name, value)| !value.is_null() && withheld_by(name, value).is_some());
+        members.extend(kept_back.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    skill
+}
+
+/// The name of a member that an object in JSON, or in one of its lines, has twice: one of the two values would be lost, and
+/// it may be the one that keeps a card out of prompts.
+fn repeated(bytes: &[u8]) -> Option<String> {
+    let documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Repeated>();
+    documents.map_while(Result::ok).find_map(|Repeated(name)| name)
+}
+
+/// The first name that occurs twice among the members of one object.
+struct Repeated(Option<String>);
+
+impl<'de> Deserialize<'de> for Repeated {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Members).map(Self)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Option<String>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut names, mut found) = (BTreeSet::new(), None);
+        while let Some((name, Repeated(within))) = members.next_entry::<String, Repeated>()? {
+            let again = (!names.insert(name.clone())).then_some(name);
+            found = found.or(within).or(again);
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(Repeated(within)) = values.next_element()? {
+            found = found.or(within);
+        }
+        Ok(found)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
     }
 }
 

@@ -88,10 +88,15 @@ fn masked(text: &str) -> String {
     let text = redact(&clean(text)).text.into_owned();
     let (mut whole, mut last) = (String::with_capacity(text.len()), 0);
     for line in text.split_inclusive('\n') {
-        let name = whole.get(last..).unwrap_or_default().trim_end();
-        if name.ends_with(['=', ':']) && !line.trim().is_empty() {
-            // A prompt shows both on one line, and a secret by its name is found on one line alone.
-            let joined = format!("{name} {}", line.trim_start());
+        if line.trim().is_empty() {
+            whole.push_str(line);
+            continue;
+        }
+        // A prompt shows both on one line, and a secret by its name is found on one line alone. Its value may be a list or a
+        // block of YAML.
+        let name = whole.get(last..).unwrap_or_default().trim_end().trim_end_matches(['|', '>', '-', '+']).trim_end();
+        if name.ends_with(['=', ':']) {
+            let joined = format!("{name} {}", line.trim_start().trim_start_matches(['-', '*', '>', ' ']));
             let joined = redact(&joined);
             if !joined.found.is_empty() {
                 whole.truncate(last);
@@ -209,10 +214,13 @@ impl Document {
     fn read(place: &str, path: &Path) -> Result<(Self, usize), String> {
         let bytes = read_kept_file(path, MOST_BYTES).map_err(|error| error.reason.to_string())?;
         let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8; save it as UTF-8".to_owned())?;
-        let (front, body) = match front_matter(&text).map_err(|fault| fault.to_string())? {
+        let (front, body) = match front_matter(first_shown(&text)).map_err(|fault| fault.to_string())? {
             Some((front, body)) => (front, body),
             None => (Map::new(), text.as_str()),
         };
+        if text.lines().next().is_some_and(|line| line.trim_end() == "+++") {
+            return Err("its front matter is TOML; write it as YAML, between two lines `---`".to_owned());
+        }
         let body = without_comments(body).into_owned();
         Ok((Self { place: place.to_owned(), front, body }, text.len()))
     }
@@ -229,6 +237,20 @@ impl Document {
 
     fn says(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| self.front.get(*key).is_some_and(|value| !value.is_null()))
+    }
+}
+
+/// The text from its first line that says something: what stands before a front matter takes nothing from what that says.
+fn first_shown(text: &str) -> &str {
+    let mut rest = text.trim_start_matches('\u{feff}');
+    loop {
+        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        let comment = line.trim_start().strip_prefix("<!--").and_then(|_| rest.split_once("-->"));
+        rest = match comment {
+            Some((_, behind)) => behind,
+            None if line.trim().is_empty() && !line.is_empty() => rest.get(line.len()..).unwrap_or_default(),
+            None => return rest,
+        };
     }
 }
 
@@ -290,26 +312,49 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
     keys.iter().filter_map(told).collect()
 }
 
-/// Why a document or card is not for prompts, if it is not.
+/// The members that say whether something is for prompts.
+const STATES: [&str; 2] = ["status", "lifecycle_state"];
+const LEVEL: &str = "sensitivity";
+
+/// Why a document or card is not for prompts, if it is not: by its own members, or by those of something within it.
 pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
-    let (mut states, mut levels) = (Vec::new(), Vec::new());
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        match name.trim().to_lowercase().as_str() {
-            key @ ("status" | "lifecycle_state") => states.push((key.to_owned(), value)),
-            "sensitivity" => levels.push(value),
-            _ => {}
+    let own = members.iter().filter(|(_, value)| !value.is_null()).find_map(|(name, value)| withheld_by(name, value));
+    own.or_else(|| members.values().find_map(withheld_within))
+}
+
+/// Why something within a document or card keeps it out of prompts, if something does. A `status` may be that of anything
+/// there, and a member with members of its own may describe one.
+fn withheld_within(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(values) => values.iter().find_map(withheld_within),
+        Value::Object(members) => {
+            let told = |(name, value): (&String, &Value)| match value {
+                Value::Null => None,
+                Value::Object(_) => withheld_within(value),
+                _ if name.trim().eq_ignore_ascii_case(STATES[0]) => withheld_within(value),
+                _ => withheld_by(name, value).or_else(|| withheld_within(value)),
+            };
+            members.iter().find_map(told)
         }
+        _ => None,
     }
-    states.into_iter().find_map(|(key, value)| state_withheld(&key, value)).or_else(|| {
-        let told = |value: &Value| match value.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>()
-        {
-            Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
-            Ok(level) => Some(format!("`sensitivity` is `{level}`")),
-            // What nobody here knows may be for nobody here.
-            Err(_) => Some("`sensitivity` is unknown".to_owned()),
-        };
-        levels.into_iter().find_map(told)
-    })
+}
+
+/// Why a member keeps what has it out of prompts, if it does.
+pub(super) fn withheld_by(name: &str, value: &Value) -> Option<String> {
+    let name = name.trim().to_lowercase();
+    if STATES.contains(&name.as_str()) {
+        return state_withheld(&name, value);
+    }
+    if name != LEVEL {
+        return None;
+    }
+    match value.as_str().unwrap_or_default().trim().to_lowercase().parse::<Sensitivity>() {
+        Ok(level) if level < ContextConfig::default().policy.sensitivity_floor => None,
+        Ok(level) => Some(format!("`{LEVEL}` is `{level}`")),
+        // What nobody here knows may be for nobody here.
+        Err(_) => Some(format!("`{LEVEL}` is unknown")),
+    }
 }
 
 /// Why a state, or one of several, keeps something out of prompts.
@@ -317,11 +362,31 @@ fn state_withheld(key: &str, value: &Value) -> Option<String> {
     let unknown = || Some(format!("`{key}` is unknown"));
     let states = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     let told = |state: &Value| {
-        let Some(state) = state.as_str() else { return unknown() };
-        let state = state.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace(['-', ' '], "_");
-        WITHHELD.contains(&state.as_str()).then(|| format!("`{key}` is `{state}`"))
+        let Some(text) = state.as_str() else { return unknown() };
+        // `rejected (2024)`, `draft, rejected` and `Deprecated by ADR-12` say it with something beside it.
+        let begins = |said: &str, state: &str| {
+            said.strip_prefix(state).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        let mut parts = text.split([',', ';', '/', '|', '(', ')']).map(state_name);
+        let state = parts.find_map(|said| WITHHELD.iter().find(|state| begins(&said, state)))?;
+        Some(format!("`{key}` is `{state}`"))
     };
     if states.is_empty() { unknown() } else { states.iter().find_map(told) }
+}
+
+/// A state in the form of [`WITHHELD`]: `In-Review!` and `inReview` are `in_review`.
+fn state_name(state: &str) -> String {
+    let state = state.trim_matches(|c: char| !c.is_alphanumeric());
+    let (mut name, mut before) = (String::new(), ' ');
+    for c in state.chars() {
+        let is_between = !c.is_alphanumeric();
+        if (is_between || before.is_lowercase() && c.is_uppercase()) && !name.ends_with('_') {
+            name.push('_');
+        }
+        name.extend(c.to_lowercase().filter(|_| !is_between));
+        before = c;
+    }
+    name
 }
 
 /// The day from which something does not hold any more, as its source says it.
@@ -392,6 +457,7 @@ pub(super) struct Entries {
 impl Entries {
     /// Adds a text in as many memories as it takes, each headed by the label.
     pub(super) fn add(&mut self, id: &str, label: &str, text: &str, words: &str) -> Result<(), String> {
+        let label = label.trim_end_matches([':', ' ']);
         for piece in pieces(text) {
             if self.entries.len() == MOST_ENTRIES {
                 return Err(format!("it makes more than {MOST_ENTRIES} memories; divide it"));

@@ -16,7 +16,7 @@ use super::knowledge::Knowledge;
 use super::{cards, knowledge};
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
-use crate::compile::{Memory, Request, derived_from, shows_all};
+use crate::compile::{Memory, Request, derived_from, one_line, shows_all};
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
 use crate::handoff::{hidden, short};
@@ -172,7 +172,8 @@ fn recall_what_fits(
                     Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
                     None => redact(&text).text.into_owned(),
                 };
-                (redact(&id).text.into_owned(), text)
+                // Lines that a prompt puts together may name a secret together.
+                (redact(&id).text.into_owned(), redact(&one_line(&text)).text.into_owned())
             }
         };
         let value = short(&text, MOST_TEXT.min(config.memory.max_fact_chars));
@@ -505,7 +506,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::compile::one_line;
     use crate::event::{ContextItem, Episode, Sensitivity};
     use contextweaver_core::text::Estimator;
 

@@ -87,7 +87,7 @@ impl ListCache {
         let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
         let path = self.path_of(upstream);
         let Ok(text) = serde_json::to_string(&kept) else { return };
-        if matches!(upstream.config().masks.cover(&text), Cow::Owned(_)) {
+        if matches!(upstream.config().masks.cover_verbatim(&text), Cow::Owned(_)) {
             // The server has told a value of the environment that it was started with.
             let _ = fs::remove_file(&path);
             return tracing::debug!(
@@ -113,7 +113,7 @@ impl ListCache {
 fn digest_of(config: &UpstreamConfig) -> String {
     let UpstreamConfig { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } =
         config;
-    let covered = |text: &String| masks.cover(text).into_owned();
+    let covered = |text: &String| masks.cover_verbatim(text).into_owned();
     let all = |values: &BTreeMap<String, String>| -> Vec<(String, String)> {
         values.iter().map(|(name, value)| (name.clone(), covered(value))).collect()
     };

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::common::sanitize::SanitizeConfig;
+use crate::common::masks::Masks;
 use crate::common::work::Exhausted;
 use crate::protocol::message::{INVALID_PARAMS, Raw, RpcError};
 use contextweaver_context::store::redact;
@@ -211,17 +211,22 @@ const LOOKED_AT: usize = 16 * 1024;
 
 /// One line, bounded, without secrets.
 pub(crate) fn presentable(message: &str) -> String {
+    presentable_with(message, &Masks::default())
+}
+
+/// The same, in which these values are covered as well.
+pub(crate) fn presentable_with(message: &str, masks: &Masks) -> String {
     let beginning = message.get(..message.floor_char_boundary(LOOKED_AT)).unwrap_or(message);
     let beginning = match beginning.len() < message.len() {
         // A secret of which the end is missing would not be known as one.
         true => beginning.rsplit_once(char::is_whitespace).map_or(beginning, |(before, _)| before),
         false => beginning,
     };
-    let clean = redact(beginning);
-    // Messages quote upstreams.
-    let clean = SanitizeConfig::default().clean(&clean.text);
+    // Messages quote upstreams. A secret is known as one when what stands between its characters is gone.
+    let clean = masks.cover(beginning);
+    let clean = redact(&clean);
     let mut line = String::new();
-    for word in clean.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
+    for word in clean.text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }
@@ -269,7 +274,9 @@ mod tests {
     #[test]
     fn a_message_is_one_bounded_line_without_secrets() {
         let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
-        let error = GatewayError::new(Code::UpstreamError, format!("bad\u{1b}[31m\nkey {key} {}", "x".repeat(400)));
+        let coloured = key.replace("FOD", "FOD\u{1b}[0m");
+        let text = format!("bad\u{1b}[31m\nkey {key} {coloured} {}", "x".repeat(400));
+        let error = GatewayError::new(Code::UpstreamError, text);
         assert!(!error.message().contains(&key) && !error.message().contains(char::is_control));
         assert_eq!(error.message().chars().count(), LONGEST);
         assert!(error.message().ends_with('…'));

@@ -5,15 +5,20 @@
 //! goes to a log, a report or a client, each of the values becomes the reference that the file has in its place. Values of
 //! fewer than four characters stay: they would cover what is not a value. Of a value of several lines each line is covered
 //! too, since what a program prints is read line by line. A value in another encoding is not recognised.
+//!
+//! A value is looked for in what is seen of a text: it is read as well where a program has coloured a part of it, where
+//! characters that nobody sees stand in it, or where a line ends in it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::{ExpandError, Reference, replaced};
+use contextweaver_context::clean::clean;
 use contextweaver_core::files::read_text_file;
 
 /// Bytes of a file with a secret that a configuration refers to, at most.
@@ -24,6 +29,13 @@ const SHORTEST: usize = 4;
 
 /// Characters of a line of a longer value that is covered, at least: shorter ones are more often text of others.
 const SHORTEST_LINE: usize = 6;
+
+/// Characters, but white space, of a value that is also covered where there is white space between them, at least: words
+/// side by side make shorter ones.
+const SHORTEST_SPACED: usize = 8;
+
+/// Bytes of a value that are covered where the rest of it is missing, at least. They are at least half of it too.
+const SHORTEST_PIECE: usize = 12;
 
 /// The lines of a value of several that say what it is; none of a value of one line.
 fn telling_lines(value: &str) -> impl Iterator<Item = &str> {
@@ -39,27 +51,192 @@ fn is_common(line: &str) -> bool {
     is_border || !line.contains(char::is_alphanumeric)
 }
 
+/// Characters of a text that say nothing in a value: white space, and of those that cleaning leaves, joiners, selectors of
+/// forms, and what stands for bytes that are no text.
+fn is_skipped(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{fffd}')
+}
+
+/// A text as values are looked for in it, and where each of its bytes came from.
+struct Folded {
+    text: String,
+    /// For each byte of `text`, the place of its character in the original.
+    from: Vec<(usize, usize)>,
+    /// Where the lines of the original end in `text`.
+    ends: Vec<usize>,
+}
+
+impl Folded {
+    fn of(text: &str) -> Self {
+        let (mut folded, mut from, mut ends) = (String::with_capacity(text.len()), Vec::new(), Vec::new());
+        for (at, c) in text.char_indices() {
+            if !is_skipped(c) {
+                folded.push(c);
+                from.resize(folded.len(), (at, at + c.len_utf8()));
+            } else if matches!(c, '\n' | '\r') {
+                ends.push(folded.len());
+            }
+        }
+        ends.push(folded.len());
+        Self { text: folded, from, ends }
+    }
+
+    /// The lines that are not blank.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut start = 0;
+        let lines = self.ends.iter().map(move |end| std::mem::replace(&mut start, *end)..*end);
+        lines.filter_map(|line| Some((line.start, self.text.get(line)?))).filter(|(_, line)| !line.is_empty())
+    }
+
+    /// The place in the original of a part that is not empty.
+    fn place(&self, part: &Range<usize>) -> Range<usize> {
+        let start = self.from.get(part.start).map_or(0, |(start, _)| *start);
+        let end = part.end.checked_sub(1).and_then(|last| self.from.get(last)).map_or(start, |(_, end)| *end);
+        start..end
+    }
+}
+
+fn spaces_in(text: &str) -> usize {
+    text.chars().filter(|c| c.is_whitespace()).count()
+}
+
+/// A value, with the reference that it stands for.
+#[derive(Clone, PartialEq, Eq)]
+struct Mask {
+    value: String,
+    reference: String,
+    /// The value as it is looked for in a [`Folded`] text.
+    folded: String,
+    /// How many characters of white space stand in it where it counts; `None` where it does not.
+    spaces: Option<usize>,
+    /// Bytes of a piece of `folded` that is covered, at least; `None` where each line is a value too.
+    piece: Option<usize>,
+}
+
+impl Mask {
+    fn new(value: String, reference: String) -> Self {
+        let visible = clean(&value);
+        let folded = Folded::of(&visible).text;
+        let spaces = (folded.chars().count() < SHORTEST_SPACED).then(|| spaces_in(&visible));
+        let piece = (!value.contains(['\n', '\r'])).then(|| folded.len().div_ceil(2).max(SHORTEST_PIECE));
+        Self { value, reference, folded, spaces, piece }
+    }
+
+    /// Where the whole value stands in a text.
+    fn places(&self, text: &str, folded: &Folded) -> Vec<Range<usize>> {
+        let (mut places, mut from) = (Vec::new(), 0);
+        if self.folded.is_empty() {
+            return places;
+        }
+        while let Some(at) = folded.text.get(from..).and_then(|rest| rest.find(&self.folded)) {
+            let part = from + at..from + at + self.folded.len();
+            let place = folded.place(&part);
+            let found = text.get(place.clone()).unwrap_or_default();
+            if self.spaces.is_none_or(|spaces| spaces_in(found) == spaces) {
+                places.push(place);
+                from = part.end;
+            } else {
+                from = folded.text.ceil_char_boundary(part.start + 1);
+            }
+        }
+        places
+    }
+
+    /// Where a line of a text ends with the beginning of the value or begins with its end, and what covers that.
+    fn pieces(&self, folded: &Folded) -> Vec<(Range<usize>, String)> {
+        let mut pieces = Vec::new();
+        let Some(least) = self.piece else { return pieces };
+        for (start, line) in folded.lines() {
+            let end = start + line.len();
+            // The longest first.
+            let mut lengths = (least..self.folded.len().min(line.len() + 1)).rev();
+            let is_beginning = |length: &usize| self.folded.get(..*length).is_some_and(|piece| line.ends_with(piece));
+            if let Some(length) = lengths.clone().find(is_beginning) {
+                pieces.push((folded.place(&(end - length..end)), format!("{}…", self.reference)));
+            }
+            let is_end = |length: &usize| {
+                let piece = self.folded.get(self.folded.len() - length..);
+                piece.is_some_and(|piece| line.starts_with(piece))
+            };
+            if let Some(length) = lengths.find(is_end) {
+                pieces.push((folded.place(&(start..start + length)), format!("…{}", self.reference)));
+            }
+        }
+        pieces
+    }
+}
+
 /// Values, with the references that they stand for; the longest first.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Masks(Arc<[(String, String)]>);
+pub struct Masks(Arc<[Mask]>);
 
 impl fmt::Debug for Masks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.0.iter().map(|(_, reference)| reference)).finish()
+        formatter.debug_set().entries(self.0.iter().map(|mask| &mask.reference)).finish()
     }
 }
 
 impl Masks {
-    /// The text with every value covered by its reference.
+    /// The text without what could act on a terminal or a model, with every value covered by its reference, whatever stood
+    /// between its characters. Where a line ends or begins within a value, a long piece of it is covered too.
     #[must_use]
     pub fn cover<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        // What is removed later could leave a value that was not one before.
+        let visible = clean(text);
+        match self.covered(&visible) {
+            Some(covered) => Cow::Owned(covered),
+            None => visible,
+        }
+    }
+
+    /// The text as it is but for its values, for what is compared or kept and not shown.
+    pub(crate) fn cover_verbatim<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut covered = Cow::Borrowed(text);
-        for (value, reference) in self.0.iter() {
+        for Mask { value, reference, .. } in self.0.iter() {
             if covered.contains(value.as_str()) {
                 covered = Cow::Owned(covered.replace(value, reference));
             }
         }
         covered
+    }
+
+    /// A clean text with its values covered; `None` when it has none.
+    fn covered(&self, text: &str) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let folded = Folded::of(text);
+        let mut found: Vec<(Range<usize>, String)> = Vec::new();
+        for mask in self.0.iter() {
+            // A text that is covered again stays as it is, although a value may stand in a reference.
+            let covered = text.match_indices(&mask.reference);
+            found.extend(covered.map(|(at, reference)| (at..at + reference.len(), reference.to_owned())));
+        }
+        for mask in self.0.iter() {
+            found.extend(mask.places(text, &folded).into_iter().map(|place| (place, mask.reference.clone())));
+        }
+        found.extend(self.0.iter().flat_map(|mask| mask.pieces(&folded)));
+        if found.is_empty() {
+            return None;
+        }
+        // Values may overlap: what is found first covers its place, and the others what is left of theirs.
+        let mut covers: Vec<Option<usize>> = vec![None; text.len()];
+        for (number, (place, _)) in found.iter().enumerate() {
+            for byte in covers.get_mut(place.clone()).into_iter().flatten() {
+                byte.get_or_insert(number);
+            }
+        }
+        let (mut shown, mut before) = (String::with_capacity(text.len()), None);
+        for (at, c) in text.char_indices() {
+            let cover = covers.get(at).copied().flatten();
+            match cover.and_then(|number| found.get(number)) {
+                Some((_, reference)) if cover != before => shown.push_str(reference),
+                Some(_) => {}
+                None => shown.push(c),
+            }
+            before = cover;
+        }
+        Some(shown)
     }
 }
 
@@ -89,7 +266,7 @@ impl<'e> Noted<'e> {
     }
 
     /// The value that a reference stands for, which is covered from now on. Of a file it is the text without the white space
-    /// around it.
+    /// around it and without a byte order mark.
     ///
     /// # Errors
     /// A variable that is not set, unless that is noted, and a file that cannot be read or is empty.
@@ -105,7 +282,9 @@ impl<'e> Noted<'e> {
             },
             Reference::File(path) => {
                 let text = read_text_file(&self.folder.join(path), LARGEST_SECRET);
-                match text.map_err(|error| ExpandError::Unread(error.to_string()))?.trim() {
+                let text = text.map_err(|error| ExpandError::Unread(error.to_string()))?;
+                // Some editors put a mark in front of it.
+                match text.trim_start_matches('\u{feff}').trim() {
                     // As it is while it is being replaced.
                     "" => return Err(ExpandError::Unread(format!("{path}: the file is empty"))),
                     text => text.to_owned(),
@@ -134,16 +313,123 @@ impl<'e> Noted<'e> {
 
     /// What covers everything that was read.
     pub(crate) fn masks(self) -> Masks {
-        let mut values: Vec<(String, String)> = self.read.into_inner().into_iter().collect();
+        let read = self.read.into_inner().into_iter();
+        let mut masks: Vec<Mask> = read.map(|(value, reference)| Mask::new(value, reference)).collect();
         // A value may be a part of another.
-        values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        Masks(values.into())
+        masks.sort_by_key(|mask| std::cmp::Reverse(mask.value.len()));
+        Masks(masks.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What covers the values of these variables.
+    fn masks(variables: &[(&str, &str)]) -> Masks {
+        let value =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let noted = Noted::new(&value, Path::new("."));
+        for (name, _) in variables {
+            noted.get(Reference::Variable(name)).unwrap();
+        }
+        noted.masks()
+    }
+
+    #[test]
+    fn a_value_is_covered_whatever_stands_between_its_characters() {
+        let masks = masks(&[("V", "s3cr3t/Value+with=odd&chars9"), ("SHORT", "here")]);
+        let between = [
+            "\u{1b}[0m",
+            "\u{1b}[1;31m\u{1b}[K",
+            "\u{1b}]8;;http://a\u{7}",
+            "\u{8}",
+            "\0",
+            "\u{200b}",
+            "\u{200d}",
+            "\u{fe0f}",
+            "\u{fffd}",
+            "<|im_start|>",
+            "<|im_\u{200b}start|>",
+            "\r",
+            "\n",
+            "\r\n",
+            "\t",
+            " \u{1b}[K\n  ",
+        ];
+        for between in between {
+            let text = format!("a s3cr3t/Va{between}lue+with=odd&chars9 b");
+            assert_eq!(masks.cover(&text), "a ${env:V} b", "{text:?}");
+        }
+        // Words side by side are not a short value.
+        for (text, expected) in [
+            ("the reason", "the reason"),
+            ("he re, he\nre", "he re, he\nre"),
+            ("he re here", "he re ${env:SHORT}"),
+            ("\u{1b}[1mhe\u{1b}[0mre, h\0ere", "${env:SHORT}, ${env:SHORT}"),
+        ] {
+            assert_eq!(masks.cover(text), expected, "{text:?}");
+        }
+        assert_eq!(masks.cover_verbatim("a\0 s3cr3t/Value+with=odd&chars9"), "a\0 ${env:V}");
+    }
+
+    #[test]
+    fn a_value_with_characters_that_are_not_seen_is_covered() {
+        for value in ["s3cr\u{1b}[1met-of\u{200b}-it", "s3cret<|im_start|>-of-it", "s3cr\u{fffd}et-of-it"] {
+            let masks = masks(&[("V", value)]);
+            for text in [value, "s3cret-of-it"] {
+                assert_eq!(masks.cover(text), "${env:V}", "{value:?}");
+            }
+        }
+        // Nothing of it is seen.
+        assert_eq!(masks(&[("V", "\u{200d}\u{fe0f}\u{200d}\u{fe0f}")]).cover("a text"), "a text");
+    }
+
+    #[test]
+    fn a_long_piece_of_a_value_is_covered_where_a_line_breaks_off() {
+        let masks = masks(&[("V", "s3cr3t/Value+with=odd&chars9"), ("WORDS", "not a secret")]);
+        let cases = [
+            ("begin s3cr3t/Value+with=odd&", "begin ${env:V}…"),
+            ("begin s3cr3t/Va\u{1b}[0mlue+with=odd&chars \nnext", "begin ${env:V}… \nnext"),
+            ("s3cr3t/Value+with=odd&\r\nnext", "${env:V}…\r\nnext"),
+            ("+with=odd&chars9 is bad", "…${env:V} is bad"),
+            ("no\n 3cr3t/Value+with=odd&chars9", "no\n …${env:V}"),
+            // Less than half of it, and what goes on with something else.
+            ("begin s3cr3t/Value", "begin s3cr3t/Value"),
+            ("s3cr3t/Value+with=even", "s3cr3t/Value+with=even"),
+            ("a +with=odd&chars9", "a +with=odd&chars9"),
+            ("this is not a secre", "this is not a secre"),
+        ];
+        for (text, expected) in cases {
+            let covered = masks.cover(text);
+            assert_eq!(covered, expected, "{text:?}");
+            assert_eq!(masks.cover(&covered), expected, "again");
+        }
+    }
+
+    #[test]
+    fn values_overlap_each_other_and_their_references() {
+        let masks = masks(&[("A", "first-half-and"), ("B", "and-second-half"), ("TOKEN", "TOKEN")]);
+        for (text, expected) in [
+            ("is first-half-and-second-half.", "is ${env:A}${env:B}."),
+            ("is TOKEN", "is ${env:TOKEN}"),
+            ("is ${env:TOKEN}", "is ${env:TOKEN}"),
+        ] {
+            assert_eq!(masks.cover(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_looked_for_in_little_time() {
+        let start = std::time::Instant::now();
+        let value = format!("{}b", "a".repeat(20_000));
+        let masks = masks(&[("V", value.as_str())]);
+        // The end of the value almost stands where these begin, in every length.
+        assert_eq!(masks.cover(&"a".repeat(16_000)), "${env:V}…");
+        let lines = "aaaaaaaaaaaaaaa\n".repeat(1_000);
+        assert_eq!(masks.cover(&lines), lines);
+        assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    }
 
     #[test]
     fn values_are_covered_by_the_names_of_their_variables() {
@@ -177,7 +463,8 @@ mod tests {
             (PEM, PEM, "${env:V}\n"),
             ("first-line\r\n  second-line\r\n", "a first-line, a second-line", "a ${env:V}, a ${env:V}"),
             ("s3cret\n------------\n{\n}", "s3cret ------------ {", "${env:V} ------------ {"),
-            ("one\ntwo33\nthree3", "one two33 three3", "one two33 ${env:V}"),
+            ("one\ntwo33\nthree3", "one, two33, three3", "one, two33, ${env:V}"),
+            ("one\ntwo33\nthree3", "one two33 three3", "${env:V}"),
             // A value of one line is covered as a whole alone.
             ("s3cret token", "s3cret s3cret token", "s3cret ${env:V}"),
         ];
@@ -194,7 +481,7 @@ mod tests {
             for name in names {
                 noted.get(Reference::Variable(name)).unwrap();
             }
-            assert_eq!(noted.masks().cover("s3cret other0"), "${env:LINE} ${env:ALL}");
+            assert_eq!(noted.masks().cover("s3cret, other0"), "${env:LINE}, ${env:ALL}");
         }
     }
 

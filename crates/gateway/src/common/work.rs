@@ -9,9 +9,9 @@
 //! client of a process has all of them.
 //!
 //! Work that has begun is not interrupted; each kind of it counts its own steps. It keeps its place until it ends, also
-//! when nobody waits for it any more, so that abandoned work cannot pile up. While it waits for a network it needs no
-//! processor: then it lends its place to the work of other callers. On a runtime with one thread there is nobody else to
-//! delay: work runs where it is.
+//! when nobody waits for it any more, so that abandoned work cannot pile up. While it waits for a network or a program it needs
+//! no processor: then it lends its place to other work, also of its caller. On a runtime with one thread there is nobody else
+//! to delay: work runs where it is.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,8 +43,17 @@ pub(crate) fn places() -> usize {
 /// Pieces of work that lend their place while they wait, at most: each keeps a thread.
 static LENT: Semaphore = Semaphore::const_new(128);
 
-/// The places of each caller that has work.
-static OWN_PLACES: Mutex<Option<HashMap<Arc<str>, Weak<Semaphore>>>> = Mutex::new(None);
+/// Those of one caller that lend their place to its other work as well, at most.
+const OWN_LENT: usize = 8;
+
+/// What one caller may have.
+struct Own {
+    places: Arc<Semaphore>,
+    lent: Semaphore,
+}
+
+/// That of each caller that has work.
+static OWN: Mutex<Option<HashMap<Arc<str>, Weak<Own>>>> = Mutex::new(None);
 
 tokio::task_local! {
     /// Whose request the task serves.
@@ -56,23 +65,24 @@ pub(crate) async fn work_of<T>(whose: &str, serving: impl Future<Output = T>) ->
     WHOSE.scope(Arc::from(whose), serving).await
 }
 
-/// The places that one caller may have.
-fn own_places(whose: &Arc<str>) -> Arc<Semaphore> {
-    let mut all = lock(&OWN_PLACES);
+/// What a caller may have.
+fn own(whose: &Arc<str>) -> Arc<Own> {
+    let mut all = lock(&OWN);
     let all = all.get_or_insert_default();
     if let Some(own) = all.get(whose).and_then(Weak::upgrade) {
         return own;
     }
     // Those of callers without work are forgotten.
     all.retain(|_, own| own.strong_count() > 0);
-    let own = Arc::new(Semaphore::new(places() / 2));
+    let own = Arc::new(Own { places: Arc::new(Semaphore::new(places() / 2)), lent: Semaphore::new(OWN_LENT) });
     all.insert(Arc::clone(whose), Arc::downgrade(&own));
     own
 }
 
 /// The right to do a piece of long work.
 struct Place {
-    own: Option<(OwnedSemaphorePermit, Arc<Semaphore>)>,
+    /// The place among those of the caller, and all of these. It is none while it is lent.
+    own: Option<(Option<OwnedSemaphorePermit>, Arc<Own>)>,
     of_all: Option<SemaphorePermit<'static>>,
 }
 
@@ -97,21 +107,28 @@ impl Drop for Holding {
     }
 }
 
-/// Waits for what needs no processor, such as an answer over a network. Meanwhile others may use the place of this work,
-/// but for the same caller, who has as many pieces of work as before.
+/// Waits for what needs no processor, such as an answer over a network. Meanwhile other work may use the place of this
+/// one. Of each caller a bounded number of pieces wait in this way; further ones keep their place among those of the caller.
 pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
     let mut held = HELD.take();
-    let is_bounded = held.as_ref().is_some_and(|place| place.own.is_some());
-    let (Some(place), Ok(lent), Ok(runtime), true) = (&mut held, LENT.try_acquire(), Handle::try_current(), is_bounded)
+    let (Some(Place { own: Some((place, own)), of_all }), Ok(lent), Ok(runtime)) =
+        (&mut held, LENT.try_acquire(), Handle::try_current())
     else {
         HELD.set(held);
         return wait();
     };
-    place.of_all = None;
+    let own_lent = own.lent.try_acquire().ok();
+    if own_lent.is_some() {
+        *place = None;
+    }
+    *of_all = None;
     let value = wait();
-    // No semaphore is ever closed.
-    place.of_all = runtime.block_on(PLACES.acquire()).ok();
-    drop(lent);
+    // First among the work of the same caller, as it began. No semaphore is ever closed.
+    if own_lent.is_some() {
+        *place = runtime.block_on(Arc::clone(&own.places).acquire_owned()).ok();
+    }
+    *of_all = runtime.block_on(PLACES.acquire()).ok();
+    drop((own_lent, lent));
     HELD.set(held);
     value
 }
@@ -119,11 +136,11 @@ pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
 /// Waits for a place, first among the work of the same caller: of each caller no more wait for one of all places than may
 /// have one.
 async fn place(budget: Duration) -> Result<Place, Exhausted> {
-    let own = WHOSE.try_with(own_places).ok();
+    let own = WHOSE.try_with(own).ok();
     let waiting = async {
         // No semaphore is ever closed.
         let own = match own {
-            Some(own) => Arc::clone(&own).acquire_owned().await.ok().map(|place| (place, own)),
+            Some(own) => Some((Arc::clone(&own.places).acquire_owned().await.ok(), own)),
             None => None,
         };
         Place { own, of_all: PLACES.acquire().await.ok() }
@@ -282,23 +299,26 @@ mod tests {
                 let _ = outcome.await.unwrap();
             }
             assert_eq!(tokio::spawn(work_of("greedy", in_turn(|| 3))).await.unwrap(), Ok(3));
-            // What waits for a network costs its caller alone, however many callers do.
+            // What waits for a network costs nobody, its own caller neither, however many callers do.
             let (end, ended) = channel::<()>();
             let ended = std::sync::Mutex::new(ended);
             let answer = std::sync::Arc::new(move || ended.lock().unwrap().recv().unwrap_or_default());
-            let callers = (0..2 * places()).map(|at| if at < places() / 2 { 0 } else { at });
-            let waiting: Vec<_> = callers
-                .map(|caller| {
-                    let answer = std::sync::Arc::clone(&answer);
-                    let work = async move { aside_within(40 * SHORT, move || while_waiting(|| answer())).await };
-                    tokio::spawn(async move { work_of(&format!("of a bucket {caller}"), work).await })
-                })
-                .collect();
+            let waits = |caller: usize| {
+                let answer = std::sync::Arc::clone(&answer);
+                let work = async move { aside_within(40 * SHORT, move || while_waiting(|| answer())).await };
+                tokio::spawn(async move { work_of(&format!("of a bucket {caller}"), work).await })
+            };
+            let callers = (1..2 * places()).chain([0; OWN_LENT]);
+            let mut waiting: Vec<_> = callers.map(waits).collect();
             tokio::time::sleep(SHORT).await;
-            let other = work_of("other", async { aside_within(4 * SHORT, || 2).await });
-            assert_eq!(tokio::spawn(other).await.unwrap(), Ok(2));
+            for whose in ["other", "of a bucket 0"] {
+                let more = work_of(whose, async { aside_within(4 * SHORT, || 2).await });
+                assert_eq!(tokio::spawn(more).await.unwrap(), Ok(2), "{whose}");
+            }
+            waiting.extend((0..places() / 2).map(|_| waits(0)));
+            tokio::time::sleep(SHORT).await;
             let more = tokio::spawn(work_of("of a bucket 0", in_turn_within(SHORT, || ())));
-            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "it has no more than its own places");
+            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "a caller lends only so many");
             drop(end);
             for outcome in waiting {
                 assert_eq!(outcome.await.unwrap(), Ok(()));

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::import::{divided, is_harmless, is_secret_name, is_short_secret};
+use super::import::{divided, is_harmless, is_secret_name, is_short_secret, is_user_flag};
 use crate::common::masks::LARGEST_SECRET;
 use crate::common::settings::Reference;
 use contextweaver_context::store::redact;
@@ -78,7 +78,8 @@ impl Cover {
             if is_file { file.take(LARGEST_SECRET).read_to_string(&mut text) } else { Ok(0) }
         });
         if read.is_ok() {
-            self.note(&text, REMOVED.to_owned());
+            let text = text.trim_start_matches('\u{feff}');
+            self.note(text, REMOVED.to_owned());
             text.lines().for_each(|line| self.note(line, REMOVED.to_owned()));
         }
     }
@@ -262,7 +263,7 @@ impl Cover {
                 _ if is_plain(text) || text.starts_with('/') && Path::new(text).exists() => self.text(text).into(),
                 _ => self.hide("", item),
             });
-            if is_flag && !text.contains('=') && (is_secret_name(text) || is_short_secret(text)) {
+            if is_flag && !text.contains('=') && (is_secret_name(text) || is_short_secret(text) || is_user_flag(text)) {
                 after = Some(text.as_str());
             }
         }

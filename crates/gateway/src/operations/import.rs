@@ -89,6 +89,8 @@ pub struct Present {
     pub(super) upstreams: Map<String, Value>,
     /// The values that gateways of this configuration are started with.
     values: BTreeMap<String, String>,
+    /// Whether what is added is written as it is in a configuration.
+    is_for_own_form: bool,
 }
 
 impl Present {
@@ -105,7 +107,14 @@ impl Present {
             read => read.map_err(failed)?,
         };
         let upstreams = document.get("upstreams").and_then(Value::as_object).cloned().unwrap_or_default();
-        Ok(Self { text: text.to_owned(), form: Some(form), upstreams, values })
+        Ok(Self { text: text.to_owned(), form: Some(form), upstreams, values, is_for_own_form: false })
+    }
+
+    /// The same for servers that are written as in a configuration, where `${file:PATH}` stands for what a file holds. What
+    /// a client means by it is unknown.
+    #[must_use]
+    pub fn for_own_form(self) -> Self {
+        Self { is_for_own_form: true, ..self }
     }
 
     /// The values that clients start its gateway with.
@@ -124,9 +133,7 @@ impl Present {
             false => edited(self.form.unwrap_or(Form::Yaml), &self.text, &[edit])
                 .map_err(|problem| unreadable(path, problem))?,
         };
-        // Paths in it are relative to its folder, and only their form is looked at here.
-        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
-            .map_err(|error| error.of_file(path))?;
+        accepted(&text, path).map_err(|error| error.of_file(path))?;
         Ok(Addition { text, is_rewritten })
     }
 
@@ -179,6 +186,13 @@ fn namespace_of(name: &str, entry: &Map<String, Value>) -> String {
     server_namespace(entry.get("namespace").and_then(Value::as_str).unwrap_or(name))
 }
 
+/// Checks the text of a configuration at `path`. A variable may have any value where the gateway runs; the files that the
+/// text refers to are read.
+fn accepted(text: &str, path: &Path) -> Result<GatewayConfig, ConfigError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    GatewayConfig::parse(text, folder, &|_| Some("value".to_owned()))
+}
+
 fn form_of(path: &Path) -> Form {
     match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
         true => Form::Json,
@@ -220,7 +234,7 @@ impl Conversion {
             let text = serde_saphyr::to_string(&value).map_err(|error| unreadable(path, error.to_string()))?;
             format!("{SCHEMA_LINES}{text}")
         };
-        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))?;
+        accepted(&text, path)?;
         Ok(text)
     }
 
@@ -271,6 +285,10 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
     let referred = present.variables();
     for file in files {
         for server in &file.servers {
+            if let Some(reason) = refused_name(&server.name) {
+                conversion.skip(file, server, reason.to_owned());
+                continue;
+            }
             let draft = |reserved: &BTreeSet<String>| {
                 let mut draft = Draft {
                     server,
@@ -281,6 +299,7 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
                     values: conversion.values.clone(),
                     own: BTreeMap::new(),
                     reserved: reserved.clone(),
+                    is_own_form: present.is_for_own_form,
                     is_off: is_off_elsewhere(file, server, files),
                 };
                 let entry = draft.entry();
@@ -322,6 +341,17 @@ pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Prese
         }
     }
     conversion
+}
+
+/// Why no server can have this name, if so.
+fn refused_name(name: &str) -> Option<&'static str> {
+    match name {
+        name if name.trim().is_empty() => Some("its name is empty; give it one"),
+        name if name.contains(char::is_control) => {
+            Some("its name has a control character in it, such as the end of a line; give it another")
+        }
+        _ => None,
+    }
 }
 
 /// Whether another file of the same client says that a server of a project is switched off.
@@ -400,6 +430,8 @@ struct Draft<'d> {
     own: BTreeMap<String, String>,
     /// Names of variables that have a value which is not known here.
     reserved: BTreeSet<String>,
+    /// Whether the entry is written as in a configuration.
+    is_own_form: bool,
     /// Whether another file says that the server is switched off.
     is_off: bool,
 }
@@ -502,7 +534,7 @@ impl Draft<'_> {
         self.own = env.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect();
         entry.insert("command".to_owned(), self.mapped(command).into());
         if !args.is_empty() {
-            entry.insert("args".to_owned(), self.arguments(&args).into());
+            entry.insert("args".to_owned(), self.arguments(command, &args).into());
         }
         self.notes.extend(of_env);
         if !env.is_empty() {
@@ -557,15 +589,18 @@ impl Draft<'_> {
         entry: &mut Map<String, Value>,
     ) -> Result<(), String> {
         let mapped = self.mapped(url);
+        let marked = marked(&mapped);
         let has_secret = !redact(&mapped).found.is_empty()
-            || mapped.split_once('?').is_some_and(|(_, query)| {
+            || marked.split_once('?').is_some_and(|(_, query)| {
                 query.split('&').any(|pair| {
-                    pair.split_once('=').is_some_and(|(name, value)| is_secret_name(name) && !is_reference(value))
+                    pair.split_once('=').is_some_and(|(name, value)| is_secret_name(name) && !is_alone(value))
                 })
             })
-            || mapped.split_once("://").is_some_and(|(_, rest)| {
+            || marked.split_once("://").is_some_and(|(_, rest)| {
                 let mut parts = rest.split(['?', '#']).next().unwrap_or(rest).split('/');
-                parts.next().is_some_and(|host| host.contains('@') && !is_reference(host)) || parts.any(is_opaque)
+                let user = parts.next().and_then(|host| host.rsplit_once('@')).map(|(user, _)| user);
+                user.is_some_and(|user| !is_alone(user.split_once(':').map_or(user, |(_, password)| password)))
+                    || parts.flat_map(|part| part.split(REFERENCE)).any(is_opaque)
             });
         let url = if has_secret { self.referred(&[&self.server.name, "url"], "the address", &mapped) } else { mapped };
         entry.insert("url".to_owned(), url.into());
@@ -595,7 +630,7 @@ impl Draft<'_> {
                 _ => return Err(format!("its `{field}.{name}` is not a string")),
             };
             let text = self.mapped(&text);
-            let is_safe = if is_reference(&text) { redact(&text).found.is_empty() } else { is_harmless(name, &text) };
+            let is_safe = if is_reference(&text) { is_plain_around(name, &text) } else { is_harmless(name, &text) };
             let text = if is_safe {
                 text
             } else {
@@ -610,38 +645,75 @@ impl Draft<'_> {
         Ok(mapped)
     }
 
-    fn arguments(&mut self, args: &[String]) -> Vec<String> {
+    fn arguments(&mut self, command: &str, args: &[String]) -> Vec<String> {
         let mut mapped: Vec<String> = Vec::with_capacity(args.len());
-        let mut after_secret_flag = None;
+        let mut after = None;
         for arg in args {
             let text = self.mapped(arg);
-            let flag = after_secret_flag.take();
+            let flag: Option<&str> = after.take();
             let is_flag = text.starts_with('-');
-            let divided = divided(&text);
-            let safe = match (flag, divided) {
-                (Some(flag), _) if !is_flag && !is_reference(&text) && !is_plain_value(flag, &text) => {
+            let user = match (flag, text.split_once('=')) {
+                (Some(flag), _) if !is_flag => Some((flag, "", text.as_str())),
+                (_, Some((flag, value))) => Some((flag, text.get(..=flag.len()).unwrap_or_default(), value)),
+                _ => None,
+            };
+            let user = user.filter(|(flag, ..)| is_user_flag(flag));
+            let user = user.and_then(|(flag, before, value)| Some((flag, before, user_and_password(command, value)?)));
+            let safe = match (flag, user) {
+                (_, Some((flag, before, (user, password)))) => {
+                    let what = format!("the password behind `{flag}`");
+                    let password = self.referred(&[&self.server.name, "password"], &what, password);
+                    format!("{before}{user}:{password}")
+                }
+                (Some(flag), _)
+                    if !is_flag
+                        && !is_user_flag(flag)
+                        && !is_reference_alone(&text)
+                        && !is_plain_value(flag, &text) =>
+                {
                     self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"), &text)
                 }
-                (_, Some((name, value))) => {
-                    let divider = text.chars().nth(name.chars().count()).unwrap_or('=');
-                    let scheme = scheme(value);
-                    // `--header=Authorization: …`: what is called so is the last word.
-                    let word = name.rsplit(['=', ':', '?', '&', '/', ' ']).next().unwrap_or(name);
-                    let bare = without(scheme, value);
-                    let value = self.referred(&[&self.server.name, word], &format!("the value of `{word}`"), bare);
-                    format!("{name}{divider}{scheme}{value}")
-                }
-                _ if !redact(&text).found.is_empty() => {
-                    self.referred(&[&self.server.name, "argument"], "an argument", &text)
-                }
-                _ => text,
+                _ => self.argument(&text),
             };
-            if is_flag && !arg.contains('=') && (is_secret_name(arg) || is_short_secret(arg)) {
-                after_secret_flag = Some(arg.as_str());
+            let is_secret = (is_secret_name(arg) || is_short_secret(arg)) && !names_a_place(arg);
+            if is_flag && !arg.contains('=') && (is_secret || is_user_flag(arg)) {
+                after = Some(arg.as_str());
             }
             mapped.push(safe);
         }
         mapped
+    }
+
+    /// An argument that is no value of a flag before it. It may be a script, with several names and values.
+    fn argument(&mut self, text: &str) -> String {
+        let mut done = String::new();
+        let mut rest = text;
+        while let Some((name, value)) = divided(rest).filter(|(name, _)| redact(name).found.is_empty()) {
+            let (start, own) = own_part(name, value);
+            let (before, after) = (value.get(..start), value.get(start + own.len()..));
+            let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+            // `--header=Authorization: …`: what is called so is the last word.
+            let last = |c| QUOTES.contains(&c) || matches!(c, '=' | ':' | '?' | '&' | '/' | ' ' | '\\');
+            let word = name.trim_end_matches(|c| QUOTES.contains(&c) || c == '\\');
+            let word = word.rsplit(last).next().unwrap_or(word);
+            let scheme = scheme(own);
+            let bare = without(scheme, own);
+            let what = match name.contains(char::is_whitespace) && bare.contains(char::is_whitespace) {
+                true => format!("what follows `{word}` in an argument, to the end of that,"),
+                false => format!("the value of `{word}`"),
+            };
+            let reference = self.referred(&[&self.server.name, word], &what, bare);
+            // What is in quotes ends with one, and behind it may be more.
+            let (closing, next) = after.split_at(after.find(QUOTES).map_or(0, |at| at + 1));
+            let divider = rest.get(name.len()..rest.len() - value.len()).unwrap_or_default();
+            done.extend([name, divider, before, scheme, reference.as_str(), closing]);
+            rest = next;
+        }
+        match redact(rest).found.is_empty() {
+            true => done.push_str(rest),
+            false => done.push_str(&self.referred(&[&self.server.name, "argument"], "an argument", rest)),
+        }
+        done
     }
 
     fn referred(&mut self, words: &[&str], what: &str, value: &str) -> String {
@@ -651,11 +723,16 @@ impl Draft<'_> {
 
     /// The reference to a variable that has `value`; another server may have called another value so.
     fn reference(&mut self, name: &str, what: &str, value: &str) -> String {
+        let more = match is_reference(value) {
+            true => "; references in it are not replaced there, so write what they stand for",
+            false => "",
+        };
         let value = self.of_the_client(value);
         let name = self.free(name, &value, false);
         self.values.insert(name.clone(), value);
         self.variables.insert(name.clone());
-        self.notes.push(format!("{what} may be a secret: set {name} in the gateway's environment {VALUE_IN_FILE}"));
+        self.notes
+            .push(format!("{what} may be a secret: set {name} in the gateway's environment {VALUE_IN_FILE}{more}"));
         format!("${{env:{name}}}")
     }
 
@@ -699,6 +776,9 @@ impl Draft<'_> {
         if let Some(known) = known {
             return known;
         }
+        if inner.starts_with("file:") {
+            return self.file(inner);
+        }
         let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default)));
         let input = inner.strip_prefix("input:");
         let name = match input {
@@ -741,17 +821,38 @@ impl Draft<'_> {
         self.variables.insert(ours);
         reference
     }
+
+    /// `${file:PATH}`. A gateway would read the file and hand it to the server, which is not what a client's file asks for.
+    fn file(&mut self, inner: &str) -> String {
+        let text = format!("${{{inner}}}");
+        if self.is_own_form {
+            return text;
+        }
+        let name = self.free(&variable(&[&self.server.name, "file"]), &text, false);
+        self.notes.push(format!(
+            "what the client means by `{text}` stays with it by --apply; elsewhere, set {name} in the gateway's environment"
+        ));
+        let reference = format!("${{env:{name}}}");
+        self.values.insert(name.clone(), text);
+        self.variables.insert(name);
+        reference
+    }
 }
 
-/// The variables that a container's program finds in its own environment: those that say where its daemon is, and those
-/// that `-e NAME` passes into the container. Some clients give a server their whole environment, the gateway does not.
-fn passed_on(command: &str, args: &[String], env: Option<&Value>) -> Vec<String> {
+/// Where a program runs containers, the variables of its own environment that say where its daemon is.
+fn of_runner(command: &str) -> Option<&'static [&'static str]> {
     const RUNNERS: [(&str, &[&str]); 2] = [
         ("docker", &["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY"]),
         ("podman", &["CONTAINER_HOST"]),
     ];
     let program = Path::new(command).file_stem().unwrap_or_default();
-    let Some((_, own)) = RUNNERS.into_iter().find(|(runner, _)| *runner == program) else { return Vec::new() };
+    RUNNERS.into_iter().find(|(runner, _)| *runner == program).map(|(_, own)| own)
+}
+
+/// The variables that a container's program finds in its own environment: those that say where its daemon is, and those
+/// that `-e NAME` passes into the container. Some clients give a server their whole environment, the gateway does not.
+fn passed_on(command: &str, args: &[String], env: Option<&Value>) -> Vec<String> {
+    let Some(own) = of_runner(command) else { return Vec::new() };
     let behind = args.windows(2).filter_map(|pair| match pair {
         [flag, name] if matches!(flag.as_str(), "-e" | "--env") => Some(name.as_str()),
         _ => None,
@@ -780,7 +881,6 @@ fn command_line(command: &str) -> Result<Option<(&str, Vec<String>)>, String> {
 fn is_opaque(part: &str) -> bool {
     let count = |is: fn(&u8) -> bool| part.bytes().filter(is).count();
     part.len() >= 20
-        && !is_reference(part)
         && count(u8::is_ascii_digit) >= 4
         && count(u8::is_ascii_alphabetic) >= 4
         && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'~' | b'%'))
@@ -796,9 +896,11 @@ fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
     texts.ok_or_else(|| format!("its `{field}` is not a list of strings"))
 }
 
+/// Kinds of credentials, which stand before these in a header.
+const KINDS: [&str; 6] = ["bearer", "basic", "token", "apikey", "key", "bot"];
+
 /// The kind of credentials at the beginning of a header's value, which is not a secret: `Bearer `.
 fn scheme(value: &str) -> &str {
-    const KINDS: [&str; 3] = ["bearer", "basic", "token"];
     let start = value.len() - value.trim_start().len();
     let end = value.trim_start().find(' ').map(|length| start + length);
     let is_kind = |kind: &str| KINDS.iter().any(|known| kind.trim_start().eq_ignore_ascii_case(known));
@@ -826,25 +928,162 @@ fn variable(words: &[&str]) -> String {
     if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() { format!("_{name}") } else { name }
 }
 
+/// Whether a text has a reference in it, to a variable or to what a file holds.
 fn is_reference(text: &str) -> bool {
-    text.contains("${env:")
+    text.contains("${env:") || text.contains("${file:")
+}
+
+/// What stands for a reference where the text around it is looked at.
+const REFERENCE: char = '\0';
+
+/// The text with a sign in place of each reference.
+fn marked(text: &str) -> String {
+    replaced(text, &mut |inner| match inner.starts_with("env:") || inner.starts_with("file:") {
+        true => REFERENCE.to_string(),
+        false => format!("${{{inner}}}"),
+    })
+}
+
+/// Whether a text has a reference and beside it nothing that could be a secret.
+fn is_reference_alone(text: &str) -> bool {
+    is_alone(&marked(text))
+}
+
+/// As [`is_reference_alone`], for a marked text. Beside references stand signs, kinds of credentials, and names: `Bearer …`,
+/// `session=…`.
+fn is_alone(marked: &str) -> bool {
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'));
+    let mut words = marked.split_whitespace().peekable();
+    let mut is_alone = marked.contains(REFERENCE);
+    while let Some(word) = words.next() {
+        let bare = word.trim_matches(QUOTES);
+        let is_kind = words.peek().is_some() && KINDS.iter().any(|kind| bare.eq_ignore_ascii_case(kind));
+        let rest = match word.split_once('=').or(word.strip_suffix(':').map(|name| (name, ""))) {
+            Some((name, rest)) if is_name(name) => rest,
+            _ => word,
+        };
+        is_alone &= is_kind || !rest.contains(char::is_alphanumeric);
+    }
+    is_alone
+}
+
+/// Whether what stands around the references of a value is plainly no secret: words, small numbers, a path, an address.
+fn is_plain_around(name: &str, value: &str) -> bool {
+    // More than so many characters right beside a reference are hardly a unit or the beginning of a name.
+    const LONGEST_BESIDE: usize = 7;
+    if !redact(value).found.is_empty() {
+        return false;
+    }
+    // The address of what gives tokens has a telling name too.
+    if is_secret_name(name) && !value.contains("://") {
+        return is_reference_alone(value);
+    }
+    let marked = marked(value);
+    let parts = || marked.split(|c: char| !c.is_alphanumeric() && c != REFERENCE);
+    let beside = |part: &str| part.chars().filter(|c| *c != REFERENCE).count();
+    let is_plain = |part: &str| {
+        let part = part.replace(REFERENCE, "");
+        let digits = part.chars().filter(char::is_ascii_digit).count();
+        let is_cased = !part.chars().skip(1).any(char::is_uppercase) || !part.chars().any(char::is_lowercase);
+        match digits {
+            0 => part.chars().count() <= 16 && is_cased,
+            all if all == part.len() => all <= 6,
+            _ => part.len() <= 4,
+        }
+    };
+    let rest = marked.replace(REFERENCE, "");
+    parts().all(|part| !part.contains(REFERENCE) || beside(part) <= LONGEST_BESIDE)
+        && (parts().all(is_plain) || is_harmless(name, &rest))
+}
+
+const QUOTES: [char; 2] = ['"', '\''];
+
+/// The part of a value that is in quotes, those included that were opened before it: where it begins, and the part. All of
+/// a value that is not.
+fn own_part<'t>(name: &str, value: &'t str) -> (usize, &'t str) {
+    // A quote within a word does not end it.
+    let closed = |text: &'t str, quote: char| {
+        let (inner, after) = text.split_once(quote)?;
+        (!after.starts_with(char::is_alphanumeric)).then_some(inner)
+    };
+    let open = QUOTES.into_iter().find(|quote| name.matches(*quote).count() % 2 == 1);
+    let own = open.and_then(|quote| closed(value, quote)).unwrap_or(value);
+    let bare = own.trim_start_matches([' ', '\\']);
+    let start = own.len() - bare.len() + 1;
+    let quoted = bare.chars().next().filter(|c| QUOTES.contains(c)).and_then(|quote| closed(bare.get(1..)?, quote));
+    let (start, own) = quoted.map_or((0, own), |quoted| (start, quoted));
+    // What stands in quotes within others ends with an escaped one.
+    (start, if own.len() < value.len() { own.trim_end_matches('\\') } else { own })
+}
+
+/// A text up to the end of the word that its first reference is in; in a list of names and values the next name ends it too.
+fn first_word(text: &str) -> &str {
+    let after = text.find('}').and_then(|end| text.get(end..)).unwrap_or_default();
+    let space = after.find(char::is_whitespace);
+    let divider = after.find([';', ',', '&']).filter(|at| after.get(*at..).is_some_and(|rest| rest.contains('=')));
+    let end = space.into_iter().chain(divider).min();
+    end.and_then(|end| text.get(..text.len() - after.len() + end)).unwrap_or(text)
+}
+
+/// Whether a text is divided within a reference.
+fn is_within_reference(before: &str, after: &str) -> bool {
+    after.contains('}')
+        && before.rfind("${").is_some_and(|open| !before.get(open..).is_some_and(|rest| rest.contains('}')))
 }
 
 /// Where an argument is divided into a name and a value that may be a secret. A reference is never divided.
 pub(super) fn divided(text: &str) -> Option<(&str, &str)> {
     text.match_indices(['=', ':']).find_map(|(at, divider)| {
         let (name, value) = (text.get(..at)?, text.get(at + divider.len()..)?);
-        let is_within = name.rfind("${").is_some_and(|open| !name.get(open..).is_some_and(|rest| rest.contains('}')));
-        if is_within && value.contains('}') {
+        if is_within_reference(name, value) {
             return None;
         }
         let is_secret = match is_short_secret(name) {
             true => !is_plain_value(name, value),
-            false => is_secret_name(&replaced(name, &mut |_| String::new())),
+            false => is_secret_name(&replaced(last_name(name), &mut |_| String::new())) && !names_a_place(name),
         };
-        let is_value = !value.trim().is_empty() && !value.starts_with("//") && !is_reference(value);
-        (is_secret && is_value).then_some((name, value))
+        let (_, own) = own_part(name, value);
+        // A header has a value of several words, and a word of a script or a variable one of one.
+        let is_word = divider == "=" || name.contains(char::is_whitespace);
+        let is_known = is_reference_alone(if is_word { first_word(own) } else { own });
+        (is_secret && !own.trim().is_empty() && !value.starts_with("//") && !is_known).then_some((name, value))
     })
+}
+
+/// What is called so behind the last reference of a text: what stands before it has that as its value.
+fn last_name(name: &str) -> &str {
+    let divides = |c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_');
+    match name.rsplit_once('}') {
+        Some((_, last)) if is_reference(name) && last.contains(divides) => last,
+        _ => name,
+    }
+}
+
+/// Whether a flag takes the place of a secret, and not the secret: `--token-file`.
+fn names_a_place(flag: &str) -> bool {
+    const ENDS: [&str; 6] = ["-file", "_file", "-path", "_path", "-dir", "_dir"];
+    let word = flag.rsplit(char::is_whitespace).next().unwrap_or(flag).to_ascii_lowercase();
+    word.starts_with('-') && ENDS.iter().any(|end| word.ends_with(end))
+}
+
+/// Whether a flag takes a user, to which some programs have one add the password: `-u NAME:PASSWORD`.
+pub(super) fn is_user_flag(flag: &str) -> bool {
+    matches!(flag, "-u" | "--user" | "-U" | "--proxy-user")
+}
+
+/// The user and the password in what follows such a flag of a program; nothing where it is an address, a path, a port, or
+/// the user and the group of a container.
+fn user_and_password<'t>(command: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
+    let mut divided = text.match_indices(':').filter_map(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)));
+    let (user, password) = divided.find(|(user, password)| !is_within_reference(user, password))?;
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'));
+    let is_machine = user == "localhost" || user.contains('.') && !user.contains('@');
+    let is_other = password.is_empty()
+        || password.starts_with(['/', '\\'])
+        || is_number(password) && (is_machine || is_number(user))
+        || is_word(password) && of_runner(command).is_some();
+    (!is_other && !is_reference_alone(password)).then_some((user, password))
 }
 
 /// Whether a flag of one letter is one under which programs take tokens, keys and passwords, among other things.
@@ -855,6 +1094,9 @@ pub(super) fn is_short_secret(flag: &str) -> bool {
 /// Whether what follows a flag of one letter is plainly something else: a number, a word in small letters, a path, an
 /// image, a package. What follows a flag with a telling name is always taken for a secret.
 fn is_plain_value(flag: &str, value: &str) -> bool {
+    if is_reference(value) {
+        return is_short_secret(flag) && is_plain_around("", value);
+    }
     let is_name = |part: &str| {
         part.len() <= 32
             && part.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_' | b'.'))
@@ -1200,6 +1442,170 @@ mod tests {
         ] {
             assert_eq!(resolved(text, &environment).as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_beside_a_reference_is_one() {
+        let alone =
+            ["${env:X}", "Bearer ${env:X}", " token '${env:X}'", "session=${env:X};", "Authorization: Basic ${file:x}"];
+        for text in alone {
+            assert!(is_reference_alone(text), "{text}");
+        }
+        let not_alone = [
+            "",
+            "Bearer",
+            "Bearer abc",
+            "${env:X}Bearer",
+            "Bearer s3cret${env:X}",
+            "${env:X}secret",
+            "pre${env:X}",
+            "${env:X} Bearer",
+            "${env:X}:secret",
+            "secret:${env:X}",
+            "${command:x}",
+            "a=${env:X}b",
+        ];
+        for text in not_alone {
+            assert!(!is_reference_alone(text), "{text}");
+        }
+        let values = [
+            ("BASE", "https://${env:HOST}/path", true),
+            ("BASE", "https://api.${env:REGION}.example.com/v1beta1/${env:ID}", true),
+            ("AUTH_URL", "https://${env:HOST}/oauth/token", true),
+            ("DATABASE_URL", "postgres://me:${env:PW}@db1:5432/shop", true),
+            ("DATABASE_URL", "postgres://me:hunter2@${env:HOST}/shop", false),
+            ("HEADERS", r#"{"Authorization": "Bearer ${env:X}", "Notion-Version": "2022-06-28"}"#, true),
+            ("PATH", "/opt/MyApp2/bin:${env:PATH}", true),
+            ("SIZE", "${env:N}ms", true),
+            ("LIT", "pre${env:FOO}realsecret", false),
+            ("OTHER", "${env:FOO} hunter22", false),
+            ("TOKEN", "real${env:X}", false),
+            ("X-Api-Key", "${env:EMPTY}realsecret", false),
+            ("X-Api-Key", "${file:key}", true),
+            ("Authorization", "Bearer ${env:TOK}extra", false),
+        ];
+        for (name, value, expected) in values {
+            assert_eq!(is_plain_around(name, value), expected, "{name}={value}");
+        }
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {
+                "g": {"command": "cat", "env": {"TOKEN": "real${env:X}", "BASE": "https://${env:HOST}/path"}},
+                "h": {"url": "https://u:pre${env:P}@h.example/m", "headers": {"Authorization": "Bearer ${env:TOK}extra"}},
+            }}),
+        )]);
+        let entries: Vec<String> =
+            conversion.servers.iter().map(|server| Value::Object(server.entry.clone()).to_string()).collect();
+        insta::assert_snapshot!(entries.join("\n"), @r#"
+        {"command":"cat","env":{"TOKEN":"${env:TOKEN}","BASE":"https://${env:HOST}/path"}}
+        {"url":"${env:H_URL}","headers":{"Authorization":"Bearer ${env:H_AUTHORIZATION}"}}
+        "#);
+        assert_eq!(conversion.values["TOKEN"], "real${env:X}");
+        insta::assert_snapshot!(conversion.servers[0].notes.join("\n"), @"the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to the value in the client's file; references in it are not replaced there, so write what they stand for");
+    }
+
+    #[test]
+    fn of_an_argument_with_several_values_the_secrets_alone_are_covered() {
+        let cases = [
+            (
+                json!(["-c", r#"curl -H "Authorization: Bearer abc1" -H 'X-Key: abc2' https://x:8080/y"#]),
+                json!([
+                    "-c",
+                    r#"curl -H "Authorization: Bearer ${env:S_AUTHORIZATION}" -H 'X-Key: ${env:S_X_KEY}' https://x:8080/y"#
+                ]),
+            ),
+            (
+                json!([r#"--headers={"Authorization": "Bearer abc1", "V": "2"}"#]),
+                json!([r#"--headers={"Authorization": "Bearer ${env:S_AUTHORIZATION}", "V": "2"}"#]),
+            ),
+            (json!(["-c", "exec x --token=abc1 --port=8080"]), json!(["-c", "exec x --token=${env:S_TOKEN}"])),
+            (json!(["-e", "TOKEN=real${env:X}"]), json!(["-e", "TOKEN=${env:S_TOKEN}"])),
+            (json!(["--token", "pre${env:X}"]), json!(["--token", "${env:S_TOKEN}"])),
+            (json!(["-u", "me:pass1"]), json!(["-u", "me:${env:S_PASSWORD}"])),
+            (json!(["--user=me:pass1"]), json!(["--user=me:${env:S_PASSWORD}"])),
+            (json!(["-u", "${env:ME}:pass1"]), json!(["-u", "${env:ME}:${env:S_PASSWORD}"])),
+        ];
+        for (args, expected) in cases {
+            let entry = json!({"command": "x", "args": args});
+            let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": entry}}))]);
+            assert_eq!(conversion.servers[0].entry["args"], expected, "{:?}", conversion.servers[0].notes);
+            assert!(!conversion.servers[0].notes.is_empty(), "{args}");
+        }
+        let kept = [
+            json!(["-c", r#"curl -H "Authorization: Bearer ${env:T}" https://x:8080/y"#]),
+            json!(["-c", "TOKEN=${env:T} exec x --port=8080"]),
+            json!(["Server=x;Password=${env:P};Database=shop"]),
+            json!([r#"--headers={"Authorization": "Bearer ${env:T}", "V": "2"}"#]),
+            json!(["-p", "${env:PORT}:80", "-t", "image:${env:TAG}"]),
+            json!([
+                "--secret-file",
+                "/run/s3cret",
+                "--token-file=./t",
+                "--auth_file",
+                "x",
+                "--key-path",
+                "~/k",
+                "--token-dir",
+                "/t"
+            ]),
+            json!(["-u", "${env:U}:${env:P}"]),
+            json!(["-u", "1000:1000"]),
+            json!(["-u", "me", "--user=localhost:8080", "-U", "https://h.example:80/m", "-u", "h.example:80"]),
+        ];
+        for args in kept {
+            let entry = json!({"command": "x", "args": args});
+            let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": entry}}))]);
+            assert_eq!(conversion.servers[0].entry["args"], args, "{:?}", conversion.servers[0].notes);
+        }
+        let container = json!({"command": "docker", "args": ["run", "-u", "node:node", "image"]});
+        let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": container}}))]);
+        assert_eq!(conversion.servers[0].entry["args"], container["args"]);
+    }
+
+    #[test]
+    fn a_file_that_a_configuration_refers_to_is_in_its_folder() {
+        use crate::upstream::config::Target;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.yaml");
+        std::fs::write(folder.path().join("tok"), "\u{feff}topsecret\n").unwrap();
+        let entry = |value: Value| {
+            ClientFile::of(Place::of(Path::new("servers.json"), None), json!({"mcpServers": {"b": value}}).to_string())
+                .unwrap()
+        };
+        let text = "upstreams:\n  a:\n    command: cat\n    args: [\"${file:tok}\"]\n";
+        let present = Present::of(text, &path, BTreeMap::new()).unwrap();
+        let added = |value: Value| {
+            let conversion = convert_beside(&[entry(value)], None, &present.clone().for_own_form());
+            (conversion.servers[0].notes.join("; "), conversion.added_to(&present, &path))
+        };
+        let (notes, addition) = added(json!({
+            "url": "https://h.example/m",
+            "headers": {"Authorization": "Bearer ${file:tok}", "X-Key": "${file:tok}"},
+        }));
+        assert_eq!(notes, "");
+        std::fs::write(&path, addition.unwrap().text).unwrap();
+        let config = GatewayConfig::load(&path).unwrap();
+        let Target::Http { headers, .. } = &config.upstreams["b"].target else { panic!("another target") };
+        assert_eq!((headers["Authorization"].as_str(), headers["X-Key"].as_str()), ("Bearer topsecret", "topsecret"));
+        let (_, addition) = added(json!({"command": "cat", "args": ["${file:none}"]}));
+        assert!(addition.unwrap_err().to_string().contains("upstreams.b.args: "));
+        // A client's file reads no file for a server.
+        let conversion =
+            convert_beside(&[entry(json!({"command": "cat", "args": ["${file:/etc/passwd}"]}))], None, &present);
+        assert_eq!(conversion.servers[0].entry["args"], json!(["${env:B_FILE}"]));
+        assert_eq!(conversion.values["B_FILE"], "${file:/etc/passwd}");
+    }
+
+    #[test]
+    fn a_server_needs_a_name_that_can_be_read() {
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {"": {"command": "a"}, " ": {"command": "b"}, "n\nl": {"command": "c"}, "d": {"command": "d"}}}),
+        )]);
+        let reasons: Vec<&str> = conversion.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
+        assert_eq!(conversion.servers.len(), 1, "{reasons:?}");
+        assert_eq!(reasons.iter().filter(|reason| **reason == "its name is empty; give it one").count(), 2);
+        assert!(reasons.iter().any(|reason| reason.contains("a control character")), "{reasons:?}");
     }
 
     #[test]

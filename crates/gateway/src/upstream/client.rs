@@ -527,7 +527,10 @@ impl Upstream {
         let mut may_be_slow = false;
         if era != Era::Legacy {
             let patience = if era == Era::Auto { timeout / 2 } else { timeout };
-            match connected.discover(patience).await {
+            connected.try_out(era == Era::Auto);
+            let discovered = connected.discover(patience).await;
+            connected.try_out(false);
+            match discovered {
                 Ok(()) => return Ok((connected, Era::Modern)),
                 Err(fault) if era == Era::Modern => return Err(fault),
                 Err(fault) => {
@@ -643,6 +646,16 @@ impl Connected {
             Link::Lines(link) => link.is_alive(),
             Link::Http(link) => link.is_alive(),
             Link::InProcess(_) => true,
+        }
+    }
+
+    /// Whether another connection is made when this one breaks, which is no news then: some servers end on a request that
+    /// they do not know.
+    fn try_out(&self, is_tried_out: bool) {
+        match &self.link {
+            Link::Lines(link) => link.peer().try_out(is_tried_out),
+            Link::Http(link) => link.peer().try_out(is_tried_out),
+            Link::InProcess(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::common::error::{Code, GatewayError, presentable};
+use crate::common::error::{Code, GatewayError, presentable, presentable_with};
 use crate::common::masks::Masks;
 use crate::protocol::message::RpcError;
 
@@ -75,12 +75,13 @@ impl Fault {
         }
     }
 
-    /// The same, with what came from the environment covered.
+    /// The same, with what came from the environment covered. It is for logs and reports: its texts are bounded.
     pub(super) fn covered(self, masks: &Masks) -> Self {
-        let cover = |text: String| masks.cover(&text).into_owned();
+        let cover = |text: String| presentable_with(&text, masks);
         match self {
             Self::Unavailable(reason) => Self::Unavailable(cover(reason)),
-            Self::Ended { how, said } => Self::Ended { how: cover(how), said: cover(said) },
+            // What was said is bounded already, and longer.
+            Self::Ended { how, said } => Self::Ended { how: cover(how), said: masks.cover(&said).into_owned() },
             Self::Malformed(reason) => Self::Malformed(cover(reason)),
             Self::Rpc(error) => Self::Rpc(RpcError { message: cover(error.message), ..error }),
             other => other,
@@ -163,7 +164,10 @@ impl Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::common::masks::Noted;
 
     #[test]
     fn what_an_upstream_says_is_one_bounded_line_without_secrets() {
@@ -175,6 +179,30 @@ mod tests {
             let shown = fault.to_string();
             assert!(shown.contains("no key [REDACTED: aws_access_key]"), "{shown}");
             assert!(shown.chars().count() < 300 && !shown.contains('\n'), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_came_from_the_environment_is_covered_in_what_is_seen() {
+        let environment = |_: &str| Some("s3cr3t/Value+with=odd".to_owned());
+        let noted = Noted::new(&environment, Path::new("."));
+        noted.expand("${env:V}").unwrap();
+        let masks = noted.masks();
+        for between in ["\u{1b}[0m", "\0", "\u{200b}", "<|im_start|>", "\n"] {
+            // In the second it stands where the text is cut.
+            for before in [0, 250] {
+                let text = format!("{}s3cr3t/Va{between}lue+with=odd {}", "x".repeat(before), "y".repeat(20_000));
+                let faults = [
+                    Fault::Unavailable(text.clone()),
+                    Fault::Malformed(text.clone()),
+                    Fault::Ended { how: "ended".to_owned(), said: text.clone() },
+                    Fault::Rpc(RpcError::new(-1, text)),
+                ];
+                for fault in faults {
+                    let shown = fault.covered(&masks).in_full();
+                    assert!(!shown.contains("s3c") && shown.contains("${"), "{shown}");
+                }
+            }
         }
     }
 }

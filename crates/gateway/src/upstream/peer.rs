@@ -10,7 +10,7 @@
 //! time is over, and takes no more memory than that.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -108,6 +108,7 @@ impl Outgoing {
 pub(super) struct Peer {
     upstream: Arc<str>,
     next: AtomicU64,
+    is_tried_out: AtomicBool,
     table: Mutex<Table>,
     outgoing: Outgoing,
     questions: Arc<Semaphore>,
@@ -325,6 +326,7 @@ impl Peer {
         let peer = Self {
             upstream,
             next: AtomicU64::new(1),
+            is_tried_out: AtomicBool::new(false),
             table: Mutex::new(Table::Open(Open::default())),
             outgoing: Outgoing { queue, room: Arc::new(Semaphore::new(QUEUE_BYTES as usize)) },
             questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
@@ -337,6 +339,12 @@ impl Peer {
     /// The name of the upstream.
     pub(super) fn upstream(&self) -> &Arc<str> {
         &self.upstream
+    }
+
+    /// Whether the connection is only there to find out which protocol the upstream speaks, so that another is made when it
+    /// breaks.
+    pub(super) fn try_out(&self, is_tried_out: bool) {
+        self.is_tried_out.store(is_tried_out, Ordering::Release);
     }
 
     /// Queues a message; waits while the queue is full.
@@ -472,7 +480,12 @@ impl Peer {
 
     /// The connection broke without the gateway's doing.
     pub(super) fn lost(&self, reason: &Fault) {
-        tracing::warn!(upstream = %self.upstream, reason = reason.in_full(), "the connection is lost");
+        let told = reason.in_full();
+        if self.is_tried_out.load(Ordering::Acquire) {
+            tracing::debug!(upstream = %self.upstream, reason = told, "the connection is lost, and another is tried");
+        } else {
+            tracing::warn!(upstream = %self.upstream, reason = told, "the connection is lost");
+        }
         self.close_for(reason);
         self.events.send(&self.upstream, Event::Lost);
     }

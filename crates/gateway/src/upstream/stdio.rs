@@ -38,6 +38,8 @@ use crate::common::masks::Masks;
 use crate::common::sync::lock;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
 use crate::protocol::message::Raw;
+use contextweaver_context::clean::clean;
+use contextweaver_context::store::redact;
 
 /// How long a child has to leave when its input ends, and again when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -92,15 +94,17 @@ struct Streams {
 /// The task that logs what a child prints for people, and the last of it.
 struct Printing {
     task: JoinHandle<()>,
+    /// Nothing is covered in these lines yet: a value may begin on one and end on the next.
     last: Arc<std::sync::Mutex<VecDeque<String>>>,
+    masks: Masks,
 }
 
 impl Printing {
     fn of(stderr: tokio::process::ChildStderr, upstream: Arc<str>, masks: Masks) -> Self {
         let last = Arc::<std::sync::Mutex<VecDeque<String>>>::default();
         let kept = Arc::clone(&last);
-        let task = tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), upstream, masks, kept));
-        Self { task, last }
+        let task = tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), upstream, masks.clone(), kept));
+        Self { task, last, masks }
     }
 
     /// What it printed last, when all is read or there has been time for it.
@@ -108,14 +112,16 @@ impl Printing {
         if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
             self.task.abort();
         }
+        let printed = lock(&self.last).make_contiguous().join("\n");
+        let covered = self.masks.cover(&printed);
         let (mut said, mut left) = (Vec::new(), MOST_CHARACTERS);
-        for line in lock(&self.last).iter().rev() {
+        for line in covered.lines().rev().map(presentable).filter(|line| !line.is_empty()) {
             let length = line.chars().count() + 3;
             if length > left {
                 break;
             }
             left -= length;
-            said.push(line.clone());
+            said.push(line);
         }
         said.reverse();
         said.join(" / ")
@@ -418,15 +424,15 @@ async fn log(
     while let Ok(Some(line)) = lines.next().await {
         let (Line::Text(text) | Line::TooLong { head: text, .. }) = line;
         let text = String::from_utf8_lossy(&text);
-        let text = masks.cover(&text);
-        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&text).text);
-        let shown = presentable(&text);
-        if !shown.is_empty() {
+        // A sequence that does not end is kept from hiding the next lines.
+        let text = clean(&text);
+        tracing::debug!(%upstream, "{}", redact(&masks.cover(&text)).text);
+        if !text.trim().is_empty() {
             let mut last = lock(&last);
             if last.len() == MOST_LINES {
                 last.pop_front();
             }
-            last.push_back(shown);
+            last.push_back(text.into_owned());
         }
     }
 }

@@ -5,13 +5,13 @@
 //! the newer half of the observations is kept. No clock is read here: the caller says when something happened. Queries
 //! are in the log as they were asked, so the file is readable by its owner alone.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use contextweaver_core::files::{WriteError, open_kept_file, replace_private_file, without_mark};
+use contextweaver_core::files::{WriteError, open_kept_file, replace_file, without_mark};
 
 /// The number of observations in a log at most; of a longer log only the newest are read.
 pub const MAX_OBSERVATIONS: usize = 10_000;
@@ -107,10 +107,7 @@ impl FeedbackLog {
         }
         let log = Self::read(path)?;
         if bytes > MAX_LOG_BYTES || log.observations.len() >= MAX_OBSERVATIONS {
-            let permissions = fs::metadata(path).map_err(file)?.permissions();
-            // Never readable for others in between; what the owner had opened to them is opened again.
-            replace_private_file(path, &newer_half(&log)?)?;
-            fs::set_permissions(path, permissions).map_err(file)?;
+            replace_file(path, &newer_half(&log)?)?;
         }
         Ok(())
     }
@@ -188,6 +185,8 @@ fn tail(path: &Path) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn observation(number: usize) -> Observation {
@@ -258,6 +257,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, path) = folder();
         FeedbackLog::append(&path, &observation(1)).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0);
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        // One that is cut back stays as open as it was.
+        for open in [0o600, 0o640] {
+            fs::write(&path, "x\n".repeat(MAX_LOG_BYTES as usize / 2 + 1)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
+            FeedbackLog::append(&path, &observation(1)).unwrap();
+            assert_eq!((mode(), FeedbackLog::read(&path).unwrap().observations.len()), (open, 1));
+        }
     }
 }

@@ -411,6 +411,43 @@ fn comments_are_removed_and_code_is_not() {
 }
 
 #[test]
+fn a_front_matter_is_found_behind_what_says_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("note.md");
+    let front = "---\nstatus: rejected\n---\nThe pool is small.\n";
+    for before in ["\u{feff}", "\n \n", "<!-- a\nb -->\n", "<!-- a --><!-- b -->\n\n"] {
+        std::fs::write(&path, format!("{before}{front}")).unwrap();
+        let expected = "there is nothing in it for a prompt; left out: note.md (`status` is `rejected`)";
+        assert_eq!(refused(&path), expected, "{before:?}");
+    }
+    std::fs::write(&path, "+++\nstatus = \"rejected\"\n+++\nThe pool is small.\n").unwrap();
+    assert_eq!(refused(&path), "its front matter is TOML; write it as YAML, between two lines `---`");
+    std::fs::write(&path, "<!-- a --> The pool\n---\nis small.\n").unwrap();
+    assert_eq!(shown(&LocalMemories::load(&path).unwrap()), "note.md | note: The pool⏎---⏎is small.\n");
+}
+
+#[test]
+fn a_secret_under_its_name_is_masked_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.md");
+    for (text, memories) in [
+        ("# pool\npassword:\n\nhunter2secret\n", 1),
+        // The secret has become a part of the heading, and there is nothing else to tell.
+        ("# pool password:\n\nhunter2secret\n", 0),
+        ("# pool\npassword: |\n  hunter2secret\n", 1),
+        ("# pool\npassword: >-\n  hunter2secret\n", 1),
+        ("# pool\n- password:\n  - hunter2secret\n", 1),
+        ("---\ntitle: \"pool password:\"\n---\nhunter2secret\n", 1),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let (masked, kept) = (recalled(&path, Secrets::Redact), recalled(&path, Secrets::Keep));
+        assert!(!masked.contains("hunter2secret"), "{text}: {masked}");
+        assert_eq!(masked.matches("[REDACTED: password]").count(), memories, "{text}: {masked}");
+        assert!(kept.contains("hunter2secret"), "{text}: {kept}");
+    }
+}
+
+#[test]
 fn what_is_not_understood_of_a_state_is_withheld() {
     for (members, reason) in [
         (r#"{"status": "Rejected."}"#, "`status` is `rejected`"),
@@ -418,6 +455,17 @@ fn what_is_not_understood_of_a_state_is_withheld() {
         (r#"{"status": ["draft"]}"#, "`status` is `draft`"),
         (r#"{"status": ["active", "In-Review!"]}"#, "`status` is `in_review`"),
         (r#"{"status": ["active"]}"#, ""),
+        (r#"{"status": "rejected (2024)"}"#, "`status` is `rejected`"),
+        (r#"{"status": "active, deprecated"}"#, "`status` is `deprecated`"),
+        (r#"{"status": "draft/approved"}"#, "`status` is `draft`"),
+        (r#"{"status": "Deprecated by ADR-12"}"#, "`status` is `deprecated`"),
+        (r#"{"status": "inReview"}"#, "`status` is `in_review`"),
+        (r#"{"status": "in  review since May"}"#, "`status` is `in_review`"),
+        (r#"{"status": "not rejected"}"#, ""),
+        (r#"{"status": "drafted"}"#, ""),
+        (r#"{"meta": {"sensitivity": "restricted"}}"#, "`sensitivity` is `restricted`"),
+        (r#"{"meta": [{"Lifecycle_State": "draft", "status": "active"}]}"#, "`lifecycle_state` is `draft`"),
+        (r#"{"meta": {"status": "draft", "properties": {"sensitivity": {"type": "string"}}}}"#, ""),
         (r#"{"status": []}"#, "`status` is unknown"),
         (r#"{"status": {"is": "draft"}}"#, "`status` is unknown"),
         (r#"{"lifecycle_state": false}"#, "`lifecycle_state` is unknown"),
@@ -430,6 +478,40 @@ fn what_is_not_understood_of_a_state_is_withheld() {
         let members = serde_json::from_str(members).unwrap();
         assert_eq!(withheld(&members).unwrap_or_default(), reason, "{members:?}");
     }
+}
+
+#[test]
+fn what_keeps_a_pack_or_a_part_of_a_card_back_keeps_the_card_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cards.json");
+    let skill = r#"{"id": "s", "name": "Tests", "instructions": ["Run them."]"#;
+    let card = r#"{"lesson_id": "s", "body": "Run them.""#;
+    for (text, reason) in [
+        (
+            format!(r#"{{"sensitivity": "restricted", "skills": [{{"skill": {skill}}}}}]}}"#),
+            "`sensitivity` is `restricted`",
+        ),
+        (format!(r#"{{"skills": [{{"skill": {skill}}}, "Status": "rejected"}}]}}"#), "`status` is `rejected`"),
+        (format!(r#"{{"status": "draft", "skills": [{skill}, "status": "approved"}}]}}"#), "`status` is `draft`"),
+        (format!(r#"{card}, "governance": {{"sensitivity": "restricted"}}}}"#), "`sensitivity` is `restricted`"),
+        (
+            format!(r#"{card}, "runs": [{{"status": "rejected"}}, {{"sensitivity": "x"}}]}}"#),
+            "`sensitivity` is unknown",
+        ),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(refused(&path), format!("there is nothing in it for a prompt; left out: s ({reason})"), "{text}");
+    }
+    for (text, said) in [
+        (format!(r#"{card}, "sensitivity": "restricted", "sensitivity": "public"}}"#), "sensitivity"),
+        (format!("{card}}}\n{card}, \"runs\": [{{\"a\": 1, \"a\": 2}}]}}\n"), "a"),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let expected = format!("a member `{said}` is there twice in one object; remove one of them");
+        assert_eq!(refused(&path), expected, "{text}");
+    }
+    std::fs::write(&path, format!(r#"{card}, "runs": [{{"status": "rejected"}}]}}"#)).unwrap();
+    assert_eq!(shown(&LocalMemories::load(&path).unwrap()), "s | Run them.\n");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl StandIns {
 }
 
 impl Exchange for StandIns {
-    fn ask(&self, line: &str) -> Result<String, String> {
+    fn ask(&self, line: &str, _: std::time::Duration) -> Result<String, String> {
         let question: Value = serde_json::from_str(line).map_err(told)?;
         let text = |name: &str| question[name].as_str().unwrap_or_default();
         let answer = match (text("do"), self) {
@@ -163,7 +163,7 @@ mod tests {
             token_counter: Some(Counting { chars_per_token: 3 }),
             redactor: None,
         };
-        let asked = |question: Value| stand_ins.ask(&question.to_string());
+        let asked = |question: Value| stand_ins.ask(&question.to_string(), std::time::Duration::MAX);
         let content = "report\nall well\nmast broken!\n".to_owned() + &"torn!\n".repeat(99);
         assert_eq!(
             asked(json!({"do": "summarize", "content": content, "tokens": 6})).unwrap(),
