@@ -2025,7 +2025,7 @@ fn a_reference_to_a_file_stays_when_servers_come_and_go() {
         - ${env:C_FILE}
     "#);
     let client = std::fs::read_to_string(files.path("client.json")).unwrap();
-    assert!(client.contains(r#""C_FILE": "${file:/etc/hosts}""#), "{client}");
+    assert!(client.contains(r#""C_FILE":"${file:/etc/hosts}""#), "{client}");
 }
 
 #[test]

@@ -217,12 +217,19 @@ impl Writes {
     /// is the same already stays the only one.
     pub(super) fn add_copy(&mut self, path: &Path) -> Result<PathBuf> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let numbered = (2..).map(|number| beside(path, &format!("{BEFORE}-{number}")));
-        let serves = |copy: &PathBuf| match std::fs::read_to_string(copy) {
-            Ok(held) => held == text,
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-        };
-        let copy = std::iter::once(backup_of(path)).chain(numbered).find(serves).unwrap_or_else(|| backup_of(path));
+        let mut copy = backup_of(path);
+        let mut number = 2;
+        loop {
+            match std::fs::read(&copy) {
+                Ok(held) if held == text.as_bytes() => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                // Such as a name that is too long, which a further number makes no shorter.
+                Err(error) => return Err(error).with_context(|| copy.display().to_string()),
+            }
+            copy = beside(path, &format!("{BEFORE}-{number}"));
+            number += 1;
+        }
         if !copy.exists() {
             self.add(&copy, text, Some(std::fs::metadata(path)?.permissions()))?;
         }
@@ -738,6 +745,21 @@ mod tests {
             let backup = std::fs::read_to_string(backup_of(&config)).ok();
             assert_eq!(backup.as_deref(), (!is_kept).then_some(before), "{before}");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_copy_whose_name_is_too_long_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x".repeat(250));
+        std::fs::write(&path, "a: 1\n").unwrap();
+        let mut writes = Writes::default();
+        assert!(writes.add_copy(&path).is_err());
+        // Others are numbered.
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, "a: 1\n").unwrap();
+        std::fs::write(backup_of(&path), "another").unwrap();
+        assert_eq!(writes.add_copy(&path).unwrap(), beside(&path, &format!("{BEFORE}-2")));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::stats::{DropReason, FirewallCause, FirewallEvent, Form};
 const CAPS: [usize; 4] = [300, 150, 75, SHORTEST];
 
 /// The smallest cap.
-const SHORTEST: usize = 40;
+pub(super) const SHORTEST: usize = 40;
 
 /// The smallest cap of a user's request, which has no source elsewhere.
 const SHORTEST_REQUEST: usize = 75;
@@ -277,18 +277,11 @@ impl Packer<'_, '_> {
         let cap = least_cap(item.kind).map_or(cap, |least| cap.max(least));
         let text = self.firewall.condense(item, cap).map_err(failed)?;
         let section = render::section(item, &text);
-        let (cost, summary) = (self.meter.units(&section), self.meter.units(&text));
+        let cost = self.meter.units(&section);
         if cost >= scored.cost {
             return Ok(Fitted::Whole(place));
         }
-        let stats = FirewallStats {
-            strategy: Strategy::Summary,
-            threshold_chars: self.firewall.config().threshold_chars,
-            original_bytes: item.artifact.as_ref().map_or(item.text.len() as u64, |artifact| artifact.size_bytes),
-            original_tokens: None,
-            summary_tokens: self.meter.tokens(summary),
-            estimator: self.meter.estimator(),
-        };
+        let stats = condensed(item, &text, self.firewall, self.meter);
         Ok(Fitted::Condensed { place, section, cost, stats })
     }
 
@@ -323,6 +316,18 @@ impl Packer<'_, '_> {
     fn refuse(&mut self, place: usize, reason: DropReason, ledger: &mut Ledger) {
         self.state[place] = State::Out { for_budget: reason == DropReason::Budget };
         ledger.drop(&self.ranked[place].item, reason);
+    }
+}
+
+/// What the firewall did for an item in a shorter form.
+pub(super) fn condensed(item: &ContextItem, text: &str, firewall: &Firewall, meter: Meter) -> FirewallStats {
+    FirewallStats {
+        strategy: Strategy::Summary,
+        threshold_chars: firewall.config().threshold_chars,
+        original_bytes: item.artifact.as_ref().map_or(item.text.len() as u64, |artifact| artifact.size_bytes),
+        original_tokens: None,
+        summary_tokens: meter.tokens(meter.units(text)),
+        estimator: meter.estimator(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! A result that was shown before is a line that names where. Whether that is in the prompt is known only after packing;
 //! where it is not, the line leads to nothing that its reader sees. Then the best of the results that say so shows the
 //! content, the others name that one, and everything is packed anew, each result at its rank. Content that does not fit
-//! in any form gives way to the line, since the handle of the result stands in its heading.
+//! in any form gives way to the line, since the handle of the result stands in its heading. In the end, room that nothing
+//! else has taken is for such contents in their shortest form.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use super::score::Scored;
 use super::{CompileError, Ledger};
 use crate::config::ContextConfig;
 use crate::event::{ContextItem, FirewallStats, Transcript};
-use crate::firewall::{Firewall, Seen, repeated, structured_label};
+use crate::firewall::{Firewall, Screened, Seen, repeated, structured_label};
 use crate::stats::{FirewallCause, Form};
 
 /// The number of times that the items are packed to find out which contents fit.
@@ -45,47 +46,109 @@ pub(super) fn select<'t>(
     (writing, ledger): (Writing, &mut Ledger),
 ) -> Result<Vec<Packed<'t>>, CompileError> {
     let meter = writing.meter;
+    if !ranked.iter().any(|one| repeated(&one.item).is_some()) {
+        return pack::select(transcript, ranked, room, (config, firewall), (meter, ledger));
+    }
     let mut restated: BTreeMap<usize, Restated<'t>> = BTreeMap::new();
-    if ranked.iter().any(|one| repeated(&one.item).is_some()) {
-        // What keeps its line, whatever that names.
-        let mut kept = BTreeSet::new();
-        for _ in 0..MOST_ROUNDS {
-            let mut noted = ledger.clone();
-            let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, &mut noted))?;
-            let refused = refused(&ranked, &packed, transcript, &restated);
-            let lost = lost(&ranked, &packed, transcript, &kept);
-            if refused.is_empty() && lost.is_empty() {
-                note(&mut noted, &ranked, restated);
-                *ledger = noted;
-                return Ok(packed);
-            }
-            for place in refused {
-                kept.insert(place);
-                if let Some(one) = restated.remove(&place) {
-                    ranked[place] = one.line;
-                }
-            }
-            let mut seen = Seen::default();
-            for place in lost {
-                let call = call_of(transcript, &ranked[place], config);
-                let screened = firewall.screen_repeat(call, &ranked[place].item, &mut seen);
-                let written = screened.and_then(|one| Some(((writing.section)(&one.item)?, one)));
-                let Some((section, one)) = written else {
-                    kept.insert(place);
-                    continue;
-                };
-                let (cost, item) = (meter.units(&section), Cow::Owned(one.item));
-                let scored = Scored { item, section, cost, ..ranked[place].clone() };
-                let before = std::mem::replace(&mut ranked[place], scored);
-                let line = restated.remove(&place).map_or(before, |earlier| earlier.line);
-                restated.insert(place, Restated { line, stats: one.stats });
+    // What keeps its line, whatever that names.
+    let mut kept = BTreeSet::new();
+    for _ in 0..MOST_ROUNDS {
+        let mut noted = ledger.clone();
+        let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, &mut noted))?;
+        let refused = refused(&ranked, &packed, transcript, &restated);
+        let lost = lost(&ranked, &packed, transcript, &kept);
+        if refused.is_empty() && lost.is_empty() {
+            let packed = filled(&ranked, packed, transcript, room, (config, firewall), writing, &mut restated)?;
+            note(&mut noted, &ranked, restated);
+            *ledger = noted;
+            return Ok(packed);
+        }
+        for place in refused {
+            kept.insert(place);
+            if let Some(one) = restated.remove(&place) {
+                ranked[place] = one.line;
             }
         }
-        for (place, one) in restated {
-            ranked[place] = one.line;
+        let mut seen = Seen::default();
+        for place in lost {
+            let call = call_of(transcript, &ranked[place], config);
+            let screened = firewall.screen_repeat(call, &ranked[place].item, &mut seen);
+            let written = screened.and_then(|one| Some(((writing.section)(&one.item)?, one)));
+            let Some((section, one)) = written else {
+                kept.insert(place);
+                continue;
+            };
+            let (cost, item) = (meter.units(&section), Cow::Owned(one.item));
+            let scored = Scored { item, section, cost, ..ranked[place].clone() };
+            let before = std::mem::replace(&mut ranked[place], scored);
+            let line = restated.remove(&place).map_or(before, |earlier| earlier.line);
+            restated.insert(place, Restated { line, stats: one.stats });
         }
     }
-    pack::select(transcript, ranked, room, (config, firewall), (meter, ledger))
+    for (place, one) in std::mem::take(&mut restated) {
+        ranked[place] = one.line;
+    }
+    let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, ledger))?;
+    let packed = filled(&ranked, packed, transcript, room, (config, firewall), writing, &mut restated)?;
+    note(ledger, &ranked, restated);
+    Ok(packed)
+}
+
+/// The items of the prompt, with contents in place of lines that name what is not there, as far as the room goes that is left.
+fn filled<'t>(
+    ranked: &[Scored<'t>],
+    mut packed: Vec<Packed<'t>>,
+    transcript: &Transcript,
+    room: usize,
+    (config, firewall): (&ContextConfig, &Firewall),
+    writing: Writing,
+    restated: &mut BTreeMap<usize, Restated<'t>>,
+) -> Result<Vec<Packed<'t>>, CompileError> {
+    let mut free = room.saturating_sub(packed.iter().map(|one| one.scored.cost).sum());
+    let mut seen = Seen::default();
+    for place in lost(ranked, &packed, transcript, &BTreeSet::new()) {
+        let line = &ranked[place];
+        let screened = firewall.screen_repeat(call_of(transcript, line, config), &line.item, &mut seen);
+        let Some(entry) = packed.iter_mut().find(|one| one.scored.position == line.position) else { continue };
+        let shown = match screened {
+            Some(screened) => shortest(line, screened, firewall, writing)?,
+            None => None,
+        };
+        let Some((scored, stats, form)) = shown.filter(|(scored, ..)| scored.cost <= entry.scored.cost + free) else {
+            // Nothing else is to name this one.
+            seen = Seen::default();
+            continue;
+        };
+        free = free + entry.scored.cost - scored.cost;
+        *entry = Packed { scored, form };
+        restated.insert(place, Restated { line: line.clone(), stats });
+    }
+    Ok(packed)
+}
+
+/// A result with its content in the shortest form in place of a line, and what the firewall did for it. `None` where it cannot
+/// be written.
+fn shortest<'t>(
+    line: &Scored<'t>,
+    screened: Screened,
+    firewall: &Firewall,
+    writing: Writing,
+) -> Result<Option<(Scored<'t>, FirewallStats, Form)>, CompileError> {
+    let Screened { item, stats } = screened;
+    let (stats, form, item) = match repeated(&item) {
+        // It names one that is shown by now.
+        Some(_) => (stats, Form::Whole, item),
+        None => {
+            let failed = |source| CompileError::Firewall { item: item.id.clone(), source };
+            let text = firewall.condense(&item, pack::SHORTEST).map_err(failed)?;
+            let stats = pack::condensed(&item, &text, firewall, writing.meter);
+            (stats, Form::Condensed, ContextItem { text, ..item })
+        }
+    };
+    Ok((writing.section)(&item).map(|section| {
+        let cost = writing.meter.units(&section);
+        (Scored { item: Cow::Owned(item), section, cost, ..line.clone() }, stats, form)
+    }))
 }
 
 /// How the item at each position of the transcript is shown; `None` for one that is not.

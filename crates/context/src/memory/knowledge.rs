@@ -99,8 +99,14 @@ fn masked(text: &str) -> String {
             let joined = format!("{name} {}", line.trim_start().trim_start_matches(['-', '*', '>', ' ']));
             let joined = redact(&joined);
             if !joined.found.is_empty() {
-                whole.truncate(last);
-                whole.push_str(&joined.text);
+                // The name may be a heading, so its line stays one.
+                let (start, value) = match joined.text.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')) {
+                    Some(value) => (whole.len(), value),
+                    None => (last, &*joined.text),
+                };
+                whole.truncate(start);
+                last = start;
+                whole.push_str(value);
                 continue;
             }
         }
@@ -214,13 +220,16 @@ impl Document {
     fn read(place: &str, path: &Path) -> Result<(Self, usize), String> {
         let bytes = read_kept_file(path, MOST_BYTES).map_err(|error| error.reason.to_string())?;
         let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8; save it as UTF-8".to_owned())?;
-        let (front, body) = match front_matter(first_shown(&text)).map_err(|fault| fault.to_string())? {
-            Some((front, body)) => (front, body),
-            None => (Map::new(), text.as_str()),
-        };
-        if text.lines().next().is_some_and(|line| line.trim_end() == "+++") {
+        let shown = first_shown(&text);
+        if shown.lines().next().is_some_and(|line| line.trim_end() == "+++") {
             return Err("its front matter is TOML; write it as YAML, between two lines `---`".to_owned());
         }
+        let is_first = shown.len() == text.trim_start_matches('\u{feff}').len();
+        let front = match is_first || begins_with_member(shown) {
+            true => front_matter(shown).map_err(|fault| fault.to_string())?,
+            false => None,
+        };
+        let (front, body) = front.unwrap_or_else(|| (Map::new(), text.as_str()));
         let body = without_comments(body).into_owned();
         Ok((Self { place: place.to_owned(), front, body }, text.len()))
     }
@@ -252,6 +261,13 @@ fn first_shown(text: &str) -> &str {
             None => return rest,
         };
     }
+}
+
+/// Whether the second line that says something is `key: value`: a line `---` behind something else may as well be a rule.
+fn begins_with_member(text: &str) -> bool {
+    let line = text.lines().filter(|line| !line.trim().is_empty()).nth(1);
+    let name = line.and_then(|line| line.split_once(':')).map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c))
 }
 
 /// The documents at these paths, and those that cannot be read.
@@ -323,16 +339,23 @@ pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
 }
 
 /// Why something within a document or card keeps it out of prompts, if something does. A `status` may be that of anything
-/// there, and a member with members of its own may describe one.
-fn withheld_within(value: &Value) -> Option<String> {
+/// there, and a number or an object under the other names may measure or describe something: only a text is one of ours.
+pub(super) fn withheld_within(value: &Value) -> Option<String> {
     match value {
         Value::Array(values) => values.iter().find_map(withheld_within),
         Value::Object(members) => {
-            let told = |(name, value): (&String, &Value)| match value {
-                Value::Null => None,
-                Value::Object(_) => withheld_within(value),
-                _ if name.trim().eq_ignore_ascii_case(STATES[0]) => withheld_within(value),
-                _ => withheld_by(name, value).or_else(|| withheld_within(value)),
+            let told = |(name, value): (&String, &Value)| {
+                let is_ours = !name.trim().eq_ignore_ascii_case(STATES[0]);
+                let own = match value {
+                    Value::String(_) | Value::Array(_) if is_ours => withheld_by(name, value),
+                    // `{"level": "restricted"}`; what nobody here knows is no level there.
+                    Value::Object(within) if is_ours => {
+                        let known = |value: &Value| withheld_by(name, value).filter(|why| !why.ends_with("unknown"));
+                        within.values().filter(|value| value.is_string()).find_map(known)
+                    }
+                    _ => None,
+                };
+                own.or_else(|| withheld_within(value))
             };
             members.iter().find_map(told)
         }
@@ -363,12 +386,12 @@ fn state_withheld(key: &str, value: &Value) -> Option<String> {
     let states = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     let told = |state: &Value| {
         let Some(text) = state.as_str() else { return unknown() };
-        // `rejected (2024)`, `draft, rejected` and `Deprecated by ADR-12` say it with something beside it.
-        let begins = |said: &str, state: &str| {
-            said.strip_prefix(state).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-        };
-        let mut parts = text.split([',', ';', '/', '|', '(', ')']).map(state_name);
-        let state = parts.find_map(|said| WITHHELD.iter().find(|state| begins(&said, state)))?;
+        // `rejected (2024)` and `draft, rejected` say it beside something else, `Deprecated by ADR-12` with more behind it.
+        let mut parts = text.split([',', ';', '/', '|', '(', ')']);
+        let words: Vec<&str> = parts.next().unwrap_or_default().split_whitespace().collect();
+        let begins = (1..=words.len().min(2)).filter_map(|count| Some(words.get(..count)?.join(" ")));
+        let mut said = begins.chain(parts.map(str::to_owned)).map(|said| state_name(&said));
+        let state = said.find_map(|said| WITHHELD.iter().find(|state| said == **state))?;
         Some(format!("`{key}` is `{state}`"))
     };
     if states.is_empty() { unknown() } else { states.iter().find_map(told) }

@@ -37,6 +37,10 @@ const SHORTEST_SPACED: usize = 8;
 /// Bytes of a value that are covered where the rest of it is missing, at least. They are at least half of it too.
 const SHORTEST_PIECE: usize = 12;
 
+/// Bytes of a value that is looked for together with the others, at most. A longer one is compared for too long at each
+/// place of a text, and a file has few of them, so each is looked for alone.
+const LONGEST_TOGETHER: usize = 1 << 10;
+
 /// The lines of a value of several that say what it is; none of a value of one line.
 fn telling_lines(value: &str) -> impl Iterator<Item = &str> {
     let is_whole = !value.contains(['\n', '\r']);
@@ -111,6 +115,8 @@ struct Mask {
     spaces: Option<usize>,
     /// Bytes of a piece of `folded` that is covered, at least; `None` where each line is a value too.
     piece: Option<usize>,
+    /// Whether it is an address or a path without a name or a password before an `@`, of which any part may be secret.
+    is_address: bool,
 }
 
 impl Mask {
@@ -119,20 +125,40 @@ impl Mask {
         let folded = Folded::of(&visible).text;
         let spaces = (folded.chars().count() < SHORTEST_SPACED).then(|| spaces_in(&visible));
         let piece = (!value.contains(['\n', '\r'])).then(|| folded.len().div_ceil(2).max(SHORTEST_PIECE));
-        Self { value, reference, folded, spaces, piece }
+        let is_address = (folded.contains("://") || folded.starts_with('/')) && !folded.contains('@');
+        Self { value, reference, folded, spaces, piece, is_address }
+    }
+
+    /// Whether what was found in a text is the value, as far as the white space in it goes.
+    fn is_spaced_as(&self, found: &str) -> bool {
+        self.spaces.is_none_or(|spaces| spaces_in(found) == spaces)
+    }
+
+    /// Whether a piece of so many bytes is covered.
+    fn has_piece(&self, length: usize) -> bool {
+        self.piece.is_some_and(|least| (least..self.folded.len()).contains(&length))
+    }
+
+    /// Whether the beginning of so many bytes says where something is, with whole parts of an address or a path: one looks
+    /// for a host in a message of a server that cannot be reached. What follows a `?`, a `#` or a `=` may be secret.
+    fn is_location(&self, length: usize) -> bool {
+        self.is_address
+            && self.folded.split_at_checked(length).is_some_and(|(piece, rest)| {
+                !piece.contains(['?', '#', '='])
+                    && (piece.ends_with(['/', ':']) || rest.starts_with(['/', '?', '#', ':']))
+            })
     }
 
     /// Where the whole value stands in a text.
     fn places(&self, text: &str, folded: &Folded) -> Vec<Range<usize>> {
         let (mut places, mut from) = (Vec::new(), 0);
-        if self.folded.is_empty() {
+        if self.folded.is_empty() || self.folded.len() > folded.text.len() {
             return places;
         }
         while let Some(at) = folded.text.get(from..).and_then(|rest| rest.find(&self.folded)) {
             let part = from + at..from + at + self.folded.len();
             let place = folded.place(&part);
-            let found = text.get(place.clone()).unwrap_or_default();
-            if self.spaces.is_none_or(|spaces| spaces_in(found) == spaces) {
+            if self.is_spaced_as(text.get(place.clone()).unwrap_or_default()) {
                 places.push(place);
                 from = part.end;
             } else {
@@ -150,7 +176,10 @@ impl Mask {
             let end = start + line.len();
             // The longest first.
             let mut lengths = (least..self.folded.len().min(line.len() + 1)).rev();
-            let is_beginning = |length: &usize| self.folded.get(..*length).is_some_and(|piece| line.ends_with(piece));
+            let is_beginning = |length: &usize| {
+                let piece = self.folded.get(..*length);
+                piece.is_some_and(|piece| line.ends_with(piece)) && !self.is_location(*length)
+            };
             if let Some(length) = lengths.clone().find(is_beginning) {
                 pieces.push((folded.place(&(end - length..end)), format!("{}…", self.reference)));
             }
@@ -166,13 +195,201 @@ impl Mask {
     }
 }
 
+/// A text that is looked for.
+#[derive(PartialEq, Eq)]
+struct Sought {
+    /// The first bytes of `text` as a number of the same order: mostly they differ, and comparing numbers takes less time.
+    head: u64,
+    text: Box<[u8]>,
+    /// The number of its mask.
+    mask: usize,
+    /// Where the longest other one stands that this one begins with.
+    within: Option<usize>,
+}
+
+/// The first eight bytes of a text, and zeros where it has fewer, so that no number is greater than that of a later text.
+fn head_of(text: &[u8]) -> u64 {
+    match text.first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => text.iter().zip((0..8).rev()).map(|(byte, place)| u64::from(*byte) << (8 * place)).sum(),
+    }
+}
+
+/// Texts in alphabetical order, so that those that stand at a place are found in a few steps, however many there are.
+#[derive(PartialEq, Eq, Default)]
+struct Sorted {
+    texts: Vec<Sought>,
+    longest: usize,
+}
+
+impl Sorted {
+    fn of(texts: impl Iterator<Item = (Vec<u8>, usize)>) -> Self {
+        let mut sorted: Vec<(Vec<u8>, usize)> = texts.collect();
+        sorted.sort();
+        let mut texts: Vec<Sought> = Vec::with_capacity(sorted.len());
+        // Those that the next may begin with; each begins with the one before it.
+        let mut open: Vec<usize> = Vec::new();
+        for (text, mask) in sorted {
+            while let Some(last) = open.last() {
+                if texts.get(*last).is_some_and(|last| text.starts_with(&last.text)) {
+                    break;
+                }
+                open.pop();
+            }
+            let within = open.last().copied();
+            open.push(texts.len());
+            texts.push(Sought { head: head_of(&text), text: text.into(), mask, within });
+        }
+        let longest = texts.iter().map(|sought| sought.text.len()).max().unwrap_or_default();
+        Self { texts, longest }
+    }
+
+    /// How many come before a text.
+    fn before(&self, text: &[u8]) -> usize {
+        let head = head_of(text);
+        self.texts.partition_point(|sought| (sought.head, &*sought.text) < (head, text))
+    }
+
+    /// How many come before a text or are the same.
+    fn up_to(&self, text: &[u8]) -> usize {
+        let head = head_of(text);
+        self.texts.partition_point(|sought| (sought.head, &*sought.text) <= (head, text))
+    }
+
+    /// Those that a text begins with, the longest first.
+    fn at_start_of(&self, mut text: &[u8]) -> impl Iterator<Item = &Sought> {
+        let longest = loop {
+            let Some(last) = self.up_to(text).checked_sub(1).and_then(|last| self.texts.get(last)) else { break None };
+            if text.starts_with(&last.text) {
+                break Some(last);
+            }
+            // What the text begins with stands before this one, so this one begins with it too.
+            let common = text.iter().zip(&last.text).take_while(|(one, other)| one == other).count();
+            text = text.get(..common).unwrap_or_default();
+        };
+        std::iter::successors(longest, |sought| self.texts.get(sought.within?))
+    }
+
+    /// The lengths of what a line ends with and some of these begin with, the longest first, each with the first of the
+    /// masks that it `is_piece` of. Shorter ones are left out where they would be covered by the same mask or a later one:
+    /// a longer one covers their place before them.
+    fn pieces_at_end_of(&self, line: &[u8], is_piece: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+        let (mut pieces, mut first) = (Vec::new(), usize::MAX);
+        for length in (SHORTEST_PIECE..self.longest.min(line.len() + 1)).rev() {
+            let piece = line.get(line.len() - length..).unwrap_or_default();
+            let beginning =
+                self.texts.iter().skip(self.before(piece)).take_while(|sought| sought.text.starts_with(piece));
+            let masks = beginning.map(|sought| sought.mask).filter(|mask| *mask < first && is_piece(*mask, length));
+            if let Some(mask) = masks.min() {
+                first = mask;
+                pieces.push((mask, length));
+            }
+        }
+        pieces
+    }
+}
+
+/// Masks, and what finds those that a text has without a look for each: a file may have thousands of lines.
+#[derive(PartialEq, Eq, Default)]
+struct Known {
+    /// The longest value first.
+    masks: Vec<Mask>,
+    /// Each reference once.
+    references: Vec<String>,
+    /// The numbers of the masks that are looked for alone.
+    alone: Vec<usize>,
+    /// The values of the others, as they are looked for.
+    values: Sorted,
+    /// Those of them whose pieces are covered.
+    beginnings: Sorted,
+    /// The same, from their ends to their beginnings.
+    ends: Sorted,
+}
+
+impl Known {
+    fn of(masks: Vec<Mask>) -> Self {
+        let mut seen = BTreeSet::new();
+        let references = masks.iter().map(|mask| &mask.reference).filter(|reference| seen.insert(*reference));
+        let references = references.cloned().collect();
+        let is_alone = |mask: &Mask| mask.folded.len() > LONGEST_TOGETHER;
+        let numbered = || masks.iter().enumerate();
+        let alone = numbered().filter(|(_, mask)| is_alone(mask)).map(|(number, _)| number).collect();
+        let together = || numbered().filter(|(_, mask)| !is_alone(mask) && !mask.folded.is_empty());
+        let in_pieces = || together().filter(|(_, mask)| mask.piece.is_some_and(|least| least < mask.folded.len()));
+        let values = Sorted::of(together().map(|(number, mask)| (mask.folded.bytes().collect(), number)));
+        let beginnings = Sorted::of(in_pieces().map(|(number, mask)| (mask.folded.bytes().collect(), number)));
+        let ends = Sorted::of(in_pieces().map(|(number, mask)| (mask.folded.bytes().rev().collect(), number)));
+        Self { references, alone, values, beginnings, ends, masks }
+    }
+
+    fn alone(&self) -> impl Iterator<Item = (usize, &Mask)> {
+        self.alone.iter().filter_map(|number| Some((*number, self.masks.get(*number)?)))
+    }
+
+    /// Where whole values stand in a text, and what covers them; those of the first mask first.
+    fn places(&self, text: &str, folded: &Folded) -> Vec<(Range<usize>, &str)> {
+        let mut places: Vec<(usize, Range<usize>, &str)> = Vec::new();
+        for (number, mask) in self.alone() {
+            places.extend(mask.places(text, folded).into_iter().map(|place| (number, place, mask.reference.as_str())));
+        }
+        // Where the next place of each mask may begin: those of one do not overlap.
+        let mut free = vec![0; self.masks.len()];
+        let bytes = folded.text.as_bytes();
+        for at in 0..bytes.len() {
+            for sought in self.values.at_start_of(bytes.get(at..).unwrap_or_default()) {
+                let (Some(mask), Some(free)) = (self.masks.get(sought.mask), free.get_mut(sought.mask)) else {
+                    continue;
+                };
+                if *free > at {
+                    continue;
+                }
+                let end = at + sought.text.len();
+                let place = folded.place(&(at..end));
+                if mask.is_spaced_as(text.get(place.clone()).unwrap_or_default()) {
+                    *free = end;
+                    places.push((sought.mask, place, &mask.reference));
+                }
+            }
+        }
+        places.sort_by_key(|(number, ..)| *number);
+        places.into_iter().map(|(_, place, reference)| (place, reference)).collect()
+    }
+
+    /// Where lines of a text end with the beginning of a value or begin with its end, and what covers that; those of the
+    /// first mask first.
+    fn pieces(&self, folded: &Folded) -> Vec<(Range<usize>, String)> {
+        let mut pieces: Vec<(usize, Range<usize>, String)> = Vec::new();
+        for (number, mask) in self.alone() {
+            pieces.extend(mask.pieces(folded).into_iter().map(|(place, cover)| (number, place, cover)));
+        }
+        let is_end = |number: usize, length| self.masks.get(number).is_some_and(|mask| mask.has_piece(length));
+        let is_beginning = |number: usize, length| {
+            is_end(number, length) && self.masks.get(number).is_some_and(|mask| !mask.is_location(length))
+        };
+        let reference = |number: usize| self.masks.get(number).map_or("", |mask| &mask.reference);
+        for (start, line) in folded.lines() {
+            let end = start + line.len();
+            for (number, length) in self.beginnings.pieces_at_end_of(line.as_bytes(), is_beginning) {
+                pieces.push((number, folded.place(&(end - length..end)), format!("{}…", reference(number))));
+            }
+            let mut head: Vec<u8> = line.bytes().take(self.ends.longest).collect();
+            head.reverse();
+            for (number, length) in self.ends.pieces_at_end_of(&head, is_end) {
+                pieces.push((number, folded.place(&(start..start + length)), format!("…{}", reference(number))));
+            }
+        }
+        pieces.sort_by_key(|(number, ..)| *number);
+        pieces.into_iter().map(|(_, place, cover)| (place, cover)).collect()
+    }
+}
+
 /// Values, with the references that they stand for; the longest first.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Masks(Arc<[Mask]>);
+pub struct Masks(Arc<Known>);
 
 impl fmt::Debug for Masks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.0.iter().map(|mask| &mask.reference)).finish()
+        formatter.debug_set().entries(self.0.masks.iter().map(|mask| &mask.reference)).finish()
     }
 }
 
@@ -192,7 +409,7 @@ impl Masks {
     /// The text as it is but for its values, for what is compared or kept and not shown.
     pub(crate) fn cover_verbatim<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut covered = Cow::Borrowed(text);
-        for Mask { value, reference, .. } in self.0.iter() {
+        for Mask { value, reference, .. } in &self.0.masks {
             if covered.contains(value.as_str()) {
                 covered = Cow::Owned(covered.replace(value, reference));
             }
@@ -202,20 +419,18 @@ impl Masks {
 
     /// A clean text with its values covered; `None` when it has none.
     fn covered(&self, text: &str) -> Option<String> {
-        if self.0.is_empty() {
+        if self.0.masks.is_empty() {
             return None;
         }
         let folded = Folded::of(text);
-        let mut found: Vec<(Range<usize>, String)> = Vec::new();
-        for mask in self.0.iter() {
+        let mut found: Vec<(Range<usize>, Cow<'_, str>)> = Vec::new();
+        for reference in &self.0.references {
             // A text that is covered again stays as it is, although a value may stand in a reference.
-            let covered = text.match_indices(&mask.reference);
-            found.extend(covered.map(|(at, reference)| (at..at + reference.len(), reference.to_owned())));
+            let covered = text.match_indices(reference.as_str());
+            found.extend(covered.map(|(at, _)| (at..at + reference.len(), reference.into())));
         }
-        for mask in self.0.iter() {
-            found.extend(mask.places(text, &folded).into_iter().map(|place| (place, mask.reference.clone())));
-        }
-        found.extend(self.0.iter().flat_map(|mask| mask.pieces(&folded)));
+        found.extend(self.0.places(text, &folded).into_iter().map(|(place, reference)| (place, reference.into())));
+        found.extend(self.0.pieces(&folded).into_iter().map(|(place, cover)| (place, cover.into())));
         if found.is_empty() {
             return None;
         }
@@ -317,7 +532,7 @@ impl<'e> Noted<'e> {
         let mut masks: Vec<Mask> = read.map(|(value, reference)| Mask::new(value, reference)).collect();
         // A value may be a part of another.
         masks.sort_by_key(|mask| std::cmp::Reverse(mask.value.len()));
-        Masks(masks.into())
+        Masks(Arc::new(Known::of(masks)))
     }
 }
 
@@ -408,6 +623,31 @@ mod tests {
     }
 
     #[test]
+    fn the_beginning_of_an_address_is_shown_and_not_a_piece_with_a_secret() {
+        let masks = masks(&[
+            ("API", "https://api.github.com/graphql"),
+            ("FOLDER", "/srv/models/of/everybody/weights.bin"),
+            ("DATABASE", "postgres://reader:pass/word@db.example.com/all"),
+            ("QUERY", "https://example.org/hook?key=0123/456789abcdef0123456789"),
+            ("KEY", "/9j4AAQSkZJRgABAQ+AAAQABAAD"),
+        ]);
+        for (text, expected) in [
+            ("failed at https://api.github.com", "failed at https://api.github.com"),
+            ("failed at https://api.github.com/", "failed at https://api.github.com/"),
+            ("failed at https://api.github.com/graphql", "failed at ${env:API}"),
+            ("failed at https://api.github.com/grap", "failed at ${env:API}…"),
+            ("no /srv/models/of/everybody", "no /srv/models/of/everybody"),
+            ("no /srv/models/of/everybody/wei", "no ${env:FOLDER}…"),
+            ("no postgres://reader:pass/word", "no ${env:DATABASE}…"),
+            ("no postgres://reader:pass/word@db.example.com", "no ${env:DATABASE}…"),
+            ("no https://example.org/hook?key=0123", "no ${env:QUERY}…"),
+            ("no /9j4AAQSkZJRgABAQ+", "no ${env:KEY}…"),
+        ] {
+            assert_eq!(masks.cover(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn values_overlap_each_other_and_their_references() {
         let masks = masks(&[("A", "first-half-and"), ("B", "and-second-half"), ("TOKEN", "TOKEN")]);
         for (text, expected) in [
@@ -429,6 +669,28 @@ mod tests {
         let lines = "aaaaaaaaaaaaaaa\n".repeat(1_000);
         assert_eq!(masks.cover(&lines), lines);
         assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn many_values_are_looked_for_in_little_time() {
+        let short: Vec<String> =
+            (0..6_500).map(|number| format!("k{:08x}", 2_654_435_761_u32.wrapping_mul(number))).collect();
+        // Of these pieces are covered too, and they begin alike.
+        let long: Vec<String> = short.iter().take(1_600).map(|line| format!("API_TOKEN_OF_{line}{line}")).collect();
+        let piece = |line: &String| line.get(..30).unwrap().to_owned();
+        let start = std::time::Instant::now();
+        for (lines, seen) in [(&short, short.clone()), (&long, long.clone()), (&long, long.iter().map(piece).collect())]
+        {
+            let masks = masks(&[("V", lines.join("\n").as_str())]);
+            let other = "kAPI_TOKEN_OF_k00000-0".repeat(1_000);
+            assert_eq!(masks.cover(&other), other);
+            let others = "a_line_that_is_no_API_TOKEN_OF_k\n".repeat(1_000);
+            assert_eq!(masks.cover(&others), others);
+            let every = seen.join("\nand ");
+            let covered = masks.cover(&every);
+            assert!(!covered.contains("k0") && covered.matches("${env:V}").count() == seen.len(), "{covered}");
+        }
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     }
 
     #[test]

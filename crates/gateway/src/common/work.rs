@@ -43,13 +43,13 @@ pub(crate) fn places() -> usize {
 /// Pieces of work that lend their place while they wait, at most: each keeps a thread.
 static LENT: Semaphore = Semaphore::const_new(128);
 
-/// Those of one caller that lend their place to its other work as well, at most.
-const OWN_LENT: usize = 8;
+/// Pieces of work that one caller has begun, most of which wait for a network or a program then, at most: each keeps a thread.
+const OWN_BEGUN: usize = 32;
 
 /// What one caller may have.
 struct Own {
+    begun: Arc<Semaphore>,
     places: Arc<Semaphore>,
-    lent: Semaphore,
 }
 
 /// That of each caller that has work.
@@ -74,16 +74,24 @@ fn own(whose: &Arc<str>) -> Arc<Own> {
     }
     // Those of callers without work are forgotten.
     all.retain(|_, own| own.strong_count() > 0);
-    let own = Arc::new(Own { places: Arc::new(Semaphore::new(places() / 2)), lent: Semaphore::new(OWN_LENT) });
+    let own =
+        Arc::new(Own { begun: Arc::new(Semaphore::new(OWN_BEGUN)), places: Arc::new(Semaphore::new(places() / 2)) });
     all.insert(Arc::clone(whose), Arc::downgrade(&own));
     own
 }
 
 /// The right to do a piece of long work.
 struct Place {
-    /// The place among those of the caller, and all of these. It is none while it is lent.
-    own: Option<(Option<OwnedSemaphorePermit>, Arc<Own>)>,
+    own: Option<OwnPlace>,
     of_all: Option<SemaphorePermit<'static>>,
+}
+
+/// The place among those of a caller.
+struct OwnPlace {
+    own: Arc<Own>,
+    _begun: OwnedSemaphorePermit,
+    /// None while it is lent.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 thread_local! {
@@ -108,27 +116,21 @@ impl Drop for Holding {
 }
 
 /// Waits for what needs no processor, such as an answer over a network. Meanwhile other work may use the place of this
-/// one. Of each caller a bounded number of pieces wait in this way; further ones keep their place among those of the caller.
+/// one, also that of the same caller, of which a bounded number of pieces begin.
 pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
     let mut held = HELD.take();
-    let (Some(Place { own: Some((place, own)), of_all }), Ok(lent), Ok(runtime)) =
+    let (Some(Place { own: Some(OwnPlace { own, place, .. }), of_all }), Ok(lent), Ok(runtime)) =
         (&mut held, LENT.try_acquire(), Handle::try_current())
     else {
         HELD.set(held);
         return wait();
     };
-    let own_lent = own.lent.try_acquire().ok();
-    if own_lent.is_some() {
-        *place = None;
-    }
-    *of_all = None;
+    (*place, *of_all) = (None, None);
     let value = wait();
     // First among the work of the same caller, as it began. No semaphore is ever closed.
-    if own_lent.is_some() {
-        *place = runtime.block_on(Arc::clone(&own.places).acquire_owned()).ok();
-    }
+    *place = runtime.block_on(Arc::clone(&own.places).acquire_owned()).ok();
     *of_all = runtime.block_on(PLACES.acquire()).ok();
-    drop((own_lent, lent));
+    drop(lent);
     HELD.set(held);
     value
 }
@@ -140,7 +142,13 @@ async fn place(budget: Duration) -> Result<Place, Exhausted> {
     let waiting = async {
         // No semaphore is ever closed.
         let own = match own {
-            Some(own) => Some((Arc::clone(&own.places).acquire_owned().await.ok(), own)),
+            Some(own) => match Arc::clone(&own.begun).acquire_owned().await {
+                Ok(begun) => {
+                    let place = Arc::clone(&own.places).acquire_owned().await.ok();
+                    Some(OwnPlace { own, _begun: begun, place })
+                }
+                Err(_) => None,
+            },
             None => None,
         };
         Place { own, of_all: PLACES.acquire().await.ok() }
@@ -308,17 +316,17 @@ mod tests {
                 let work = async move { aside_within(40 * SHORT, move || while_waiting(|| answer())).await };
                 tokio::spawn(async move { work_of(&format!("of a bucket {caller}"), work).await })
             };
-            let callers = (1..2 * places()).chain([0; OWN_LENT]);
+            let callers = (1..2 * places()).chain([0; OWN_BEGUN - 1]);
             let mut waiting: Vec<_> = callers.map(waits).collect();
             tokio::time::sleep(SHORT).await;
             for whose in ["other", "of a bucket 0"] {
                 let more = work_of(whose, async { aside_within(4 * SHORT, || 2).await });
                 assert_eq!(tokio::spawn(more).await.unwrap(), Ok(2), "{whose}");
             }
-            waiting.extend((0..places() / 2).map(|_| waits(0)));
+            waiting.push(waits(0));
             tokio::time::sleep(SHORT).await;
             let more = tokio::spawn(work_of("of a bucket 0", in_turn_within(SHORT, || ())));
-            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "a caller lends only so many");
+            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "a caller begins only so many");
             drop(end);
             for outcome in waiting {
                 assert_eq!(outcome.await.unwrap(), Ok(()));

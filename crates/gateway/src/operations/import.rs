@@ -669,6 +669,7 @@ impl Draft<'_> {
                     if !is_flag
                         && !is_user_flag(flag)
                         && !is_reference_alone(&text)
+                        && !is_plain_list(flag, &marked(&text))
                         && !is_plain_value(flag, &text) =>
                 {
                     self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"), &text)
@@ -676,7 +677,10 @@ impl Draft<'_> {
                 _ => self.argument(&text),
             };
             let is_secret = (is_secret_name(arg) || is_short_secret(arg)) && !names_a_place(arg);
-            if is_flag && !arg.contains('=') && (is_secret || is_user_flag(arg)) {
+            // `-u` of an interpreter takes no value; that of a script of it may.
+            let before = mapped.iter().rev().find(|word| !word.starts_with('-'));
+            let is_user = is_user_flag(arg) && !is_interpreter(before.map_or(command, String::as_str));
+            if is_flag && !arg.contains('=') && (is_secret || is_user) {
                 after = Some(arg.as_str());
             }
             mapped.push(safe);
@@ -686,14 +690,17 @@ impl Draft<'_> {
 
     /// An argument that is no value of a flag before it. It may be a script, with several names and values.
     fn argument(&mut self, text: &str) -> String {
+        // An address with a password is one secret, whatever in it looks like a name.
+        let has_none = |text: &str| redact(text).found.is_empty() && !has_password(&marked(text));
         let mut done = String::new();
         let mut rest = text;
-        while let Some((name, value)) = divided(rest).filter(|(name, _)| redact(name).found.is_empty()) {
-            let (start, own) = own_part(name, value);
+        while let Some((name, value)) = divided(rest).filter(|(name, _)| has_none(name)) {
+            let divider = rest.get(name.len()..rest.len() - value.len()).unwrap_or_default();
+            let (start, own) = own_part(name, divider, value);
             let (before, after) = (value.get(..start), value.get(start + own.len()..));
             let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
             // `--header=Authorization: …`: what is called so is the last word.
-            let last = |c| QUOTES.contains(&c) || matches!(c, '=' | ':' | '?' | '&' | '/' | ' ' | '\\');
+            let last = |c| QUOTES.contains(&c) || matches!(c, '=' | ':' | '?' | '&' | '/' | ' ' | '\\' | '{' | '(');
             let word = name.trim_end_matches(|c| QUOTES.contains(&c) || c == '\\');
             let word = word.rsplit(last).next().unwrap_or(word);
             let scheme = scheme(own);
@@ -705,11 +712,10 @@ impl Draft<'_> {
             let reference = self.referred(&[&self.server.name, word], &what, bare);
             // What is in quotes ends with one, and behind it may be more.
             let (closing, next) = after.split_at(after.find(QUOTES).map_or(0, |at| at + 1));
-            let divider = rest.get(name.len()..rest.len() - value.len()).unwrap_or_default();
             done.extend([name, divider, before, scheme, reference.as_str(), closing]);
             rest = next;
         }
-        match redact(rest).found.is_empty() {
+        match has_none(rest) {
             true => done.push_str(rest),
             false => done.push_str(&self.referred(&[&self.server.name, "argument"], "an argument", rest)),
         }
@@ -949,8 +955,8 @@ fn is_reference_alone(text: &str) -> bool {
     is_alone(&marked(text))
 }
 
-/// As [`is_reference_alone`], for a marked text. Beside references stand signs, kinds of credentials, and names: `Bearer …`,
-/// `session=…`.
+/// As [`is_reference_alone`], for a marked text. Beside references stand signs, kinds of credentials, names, and plain paths:
+/// `Bearer …`, `session=…`, `…/.ssh/id_rsa`.
 fn is_alone(marked: &str) -> bool {
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'));
     let mut words = marked.split_whitespace().peekable();
@@ -962,58 +968,176 @@ fn is_alone(marked: &str) -> bool {
             Some((name, rest)) if is_name(name) => rest,
             _ => word,
         };
-        is_alone &= is_kind || !rest.contains(char::is_alphanumeric);
+        is_alone &= is_kind || !rest.contains(char::is_alphanumeric) || is_plain_beside(rest);
     }
     is_alone
+}
+
+/// Whether a marked word has references, and beside them only plain paths and words that a sign divides from them:
+/// `…/.ssh/id_rsa`, `dev-…`. What is joined to a reference without one may be a part of a secret.
+fn is_plain_beside(word: &str) -> bool {
+    // A name of a file has more digits than another word: `id_ed25519`.
+    const LONGEST_IN_PATH: usize = 8;
+    const ENDINGS: [&str; 6] = [".json", ".pem", ".key", ".p12", ".pfx", ".crt"];
+    let divides = |c: char| matches!(c, '/' | '\\' | '-' | '_');
+    let is_plain = |text: &str| {
+        // Files of keys are named by those who give them out: `shop-123456-ab12cd34ef56.json`.
+        let is_file = text.contains(['/', '\\']) && ENDINGS.iter().any(|ending| text.ends_with(ending));
+        let longest = if text.contains(['/', '\\']) { LONGEST_IN_PATH } else { LONGEST_MIXED };
+        text.chars().all(|c| c.is_alphanumeric() || divides(c) || matches!(c, '.' | '~'))
+            && (is_file
+                || !text.split(['/', '\\', '.']).any(is_opaque)
+                    && text.split(|c: char| !c.is_alphanumeric()).all(|part| is_plain_part(part, longest)))
+    };
+    let parts: Vec<&str> =
+        word.trim_matches(|c| QUOTES.contains(&c) || matches!(c, ';' | ',')).split(REFERENCE).collect();
+    parts.len() > 1
+        && parts.iter().enumerate().all(|(at, part)| {
+            let is_drive = at == 0 && part.get(1..3).is_some_and(|sign| matches!(sign, ":\\" | ":/"));
+            let part = if is_drive { part.get(2..).unwrap_or_default() } else { part };
+            !part.contains(char::is_alphanumeric)
+                || is_plain(part)
+                    && (at == 0 || part.starts_with(divides))
+                    && (at + 1 == parts.len() || part.ends_with(divides))
+        })
+}
+
+/// A word of both letters and digits that is longer may be a part of a secret.
+const LONGEST_MIXED: usize = 4;
+
+/// Whether a part of a text is a word of letters, a small number, or a short word of both.
+fn is_plain_part(part: &str, longest_mixed: usize) -> bool {
+    match part.chars().filter(char::is_ascii_digit).count() {
+        0 => part.chars().count() <= 24,
+        all if all == part.len() => all <= 6,
+        _ => part.len() <= longest_mixed,
+    }
+}
+
+/// Whether what is called so begins with a kind of credentials.
+fn is_authorization(name: &str) -> bool {
+    let name = name.trim_end_matches(|c| QUOTES.contains(&c) || c == '\\');
+    name.to_ascii_lowercase().ends_with("authorization")
+}
+
+/// Whether a marked text is any kind of credentials and a reference: `SSWS …`.
+fn is_kind_and_reference(marked: &str) -> bool {
+    let mut words = marked.split_whitespace().map(|word| word.trim_matches(QUOTES));
+    let (kind, reference, end) = (words.next(), words.next(), words.next());
+    kind.is_some_and(|kind| kind.len() <= 16 && kind.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        && reference.is_some_and(|reference| reference.chars().eq([REFERENCE]))
+        && end.is_none()
+}
+
+/// Whether a pair of a marked list is no secret by its name, or has only a reference as its value.
+fn is_plain_pair(name: &str, value: &str) -> bool {
+    const SWITCHES: [&str; 4] = ["true", "false", "yes", "no"];
+    // `Trusted_Connection` and `Authentication` say how, and not with what.
+    let name = name.to_ascii_lowercase().replace("connection", "").replace("authentication", "");
+    let is_switch = SWITCHES.iter().any(|switch| value.trim().eq_ignore_ascii_case(switch));
+    !is_secret_name(&name) || value.trim().is_empty() || is_switch || is_alone(value)
+}
+
+/// Whether a marked text is a list of names and values, each of them no secret: `Server=db;Password=…;Encrypt=true`. Of
+/// cookies any may be one, whatever its name.
+fn is_plain_list(name: &str, marked: &str) -> bool {
+    // The names tell which is a secret, so that others may be `server01`.
+    const LONGEST_IN_LIST: usize = 12;
+    let is_name = |text: &str| text.chars().all(|c| c.is_alphabetic() || matches!(c, ' ' | '_' | '-' | '.'));
+    !name.to_ascii_lowercase().contains("cookie")
+        && marked.contains(REFERENCE)
+        && marked.contains(';')
+        && marked.split(';').filter(|pair| !pair.trim().is_empty()).all(|pair| {
+            pair.split_once('=').is_some_and(|(name, value)| {
+                let mut parts = value.split(|c: char| !c.is_alphanumeric());
+                is_name(name)
+                    && is_plain_pair(name, value)
+                    && (is_alone(value) || parts.all(|part| is_plain_part(part, LONGEST_IN_LIST)))
+            })
+        })
+}
+
+/// Whether a marked text is an address with a user and a password that is no reference, nor one of a shell or a gap to fill.
+fn has_password(marked: &str) -> bool {
+    marked.split_whitespace().filter_map(|word| word.split_once("://")).any(|(_, rest)| {
+        let machine = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let user = machine.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+        user.is_some_and(|(_, password)| {
+            !password.is_empty() && !password.starts_with(['$', '<', '{']) && !is_alone(password)
+        })
+    })
 }
 
 /// Whether what stands around the references of a value is plainly no secret: words, small numbers, a path, an address.
 fn is_plain_around(name: &str, value: &str) -> bool {
     // More than so many characters right beside a reference are hardly a unit or the beginning of a name.
     const LONGEST_BESIDE: usize = 7;
-    if !redact(value).found.is_empty() {
+    // Much may be called a key or a session, so that within a value only the plainest names count.
+    const NAMES: [&str; 5] = ["password", "passwd", "pwd", "secret", "token"];
+    let marked = marked(value);
+    if !redact(value).found.is_empty() || has_password(&marked) {
         return false;
     }
     // The address of what gives tokens has a telling name too.
     if is_secret_name(name) && !value.contains("://") {
-        return is_reference_alone(value);
+        let is_sent = is_authorization(name) && is_kind_and_reference(&marked);
+        return is_alone(&marked) || is_sent || is_plain_list(name, &marked);
     }
-    let marked = marked(value);
-    let parts = || marked.split(|c: char| !c.is_alphanumeric() && c != REFERENCE);
+    let is_named_so = |name: &str| NAMES.iter().any(|end| name.to_ascii_lowercase().ends_with(end));
+    let divides = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '?');
+    let mut pairs = marked.split(divides).filter_map(|pair| pair.split_once('='));
+    if pairs.any(|(name, value)| is_named_so(name) && !is_plain_pair(name, value)) {
+        return false;
+    }
     let beside = |part: &str| part.chars().filter(|c| *c != REFERENCE).count();
-    let is_plain = |part: &str| {
-        let part = part.replace(REFERENCE, "");
-        let digits = part.chars().filter(char::is_ascii_digit).count();
-        let is_cased = !part.chars().skip(1).any(char::is_uppercase) || !part.chars().any(char::is_lowercase);
-        match digits {
-            0 => part.chars().count() <= 16 && is_cased,
-            all if all == part.len() => all <= 6,
-            _ => part.len() <= 4,
-        }
-    };
-    let rest = marked.replace(REFERENCE, "");
-    parts().all(|part| !part.contains(REFERENCE) || beside(part) <= LONGEST_BESIDE)
-        && (parts().all(is_plain) || is_harmless(name, &rest))
+    let parts =
+        |text: &str, is: &dyn Fn(&str) -> bool| text.split(|c: char| !c.is_alphanumeric() && c != REFERENCE).all(is);
+    let is_apart = |part: &str| !part.contains(REFERENCE) || beside(part) <= LONGEST_BESIDE;
+    let is_plain = |part: &str| is_plain_part(&part.replace(REFERENCE, ""), LONGEST_MIXED);
+    parts(&marked, &is_apart)
+        && (marked.split_whitespace().all(|word| is_plain_beside(word) || parts(word, &is_plain))
+            || is_harmless(name, &marked.replace(REFERENCE, "")))
 }
 
 const QUOTES: [char; 2] = ['"', '\''];
 
+/// How many `\` a text ends with.
+fn escaped(before: &str) -> usize {
+    before.len() - before.trim_end_matches('\\').len()
+}
+
+/// A text up to the quote that closes it, which stands behind as many `\` as the one that opened it. Where something else
+/// than the end of a value follows, the text goes on, and nobody knows how far: `'a'-b`, `'a' + 'b'`.
+fn closed(text: &str, quote: char, escapes: usize) -> Option<&str> {
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']' | ')' | ';' | '&');
+    let mut found = text.match_indices(quote).filter_map(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)));
+    let (inner, after) = found.find(|(before, _)| escaped(before) == escapes)?;
+    let goes_on = ["+", ". "].iter().any(|sign| after.trim_start().starts_with(sign));
+    let is_end = after.is_empty() || after.starts_with(ends) && !goes_on;
+    inner.get(..inner.len() - escapes).filter(|_| is_end)
+}
+
 /// The part of a value that is in quotes, those included that were opened before it: where it begins, and the part. All of
 /// a value that is not.
-fn own_part<'t>(name: &str, value: &'t str) -> (usize, &'t str) {
-    // A quote within a word does not end it.
-    let closed = |text: &'t str, quote: char| {
-        let (inner, after) = text.split_once(quote)?;
-        (!after.starts_with(char::is_alphanumeric)).then_some(inner)
-    };
-    let open = QUOTES.into_iter().find(|quote| name.matches(*quote).count() % 2 == 1);
-    let own = open.and_then(|quote| closed(value, quote)).unwrap_or(value);
+fn own_part<'t>(name: &str, divider: &str, value: &'t str) -> (usize, &'t str) {
+    let open = QUOTES.into_iter().find_map(|quote| {
+        let before = || name.match_indices(quote).filter_map(|(at, _)| name.get(..at));
+        // Those with more escapes stand within these.
+        let escapes = before().next().map(escaped)?;
+        (before().filter(|before| escaped(before) == escapes).count() % 2 == 1).then_some((quote, escapes))
+    });
+    let own = open.and_then(|(quote, escapes)| closed(value, quote, escapes)).unwrap_or(value);
+    // Quotes are a part of the value of such a header: `Cookie: "a=b"; c=d`.
+    let lower = name.to_ascii_lowercase();
+    if divider == ":" && ["cookie", "authorization"].iter().any(|header| lower.ends_with(header)) {
+        return (0, own);
+    }
     let bare = own.trim_start_matches([' ', '\\']);
     let start = own.len() - bare.len() + 1;
-    let quoted = bare.chars().next().filter(|c| QUOTES.contains(c)).and_then(|quote| closed(bare.get(1..)?, quote));
-    let (start, own) = quoted.map_or((0, own), |quoted| (start, quoted));
-    // What stands in quotes within others ends with an escaped one.
-    (start, if own.len() < value.len() { own.trim_end_matches('\\') } else { own })
+    let escapes = own.get(..own.len() - bare.len()).map_or(0, escaped);
+    let first = bare.chars().next().filter(|c| QUOTES.contains(c));
+    let quoted = first.and_then(|quote| closed(bare.get(1..)?, quote, escapes));
+    quoted.map_or((0, own), |quoted| (start, quoted))
 }
 
 /// A text up to the end of the word that its first reference is in; in a list of names and values the next name ends it too.
@@ -1033,19 +1157,26 @@ fn is_within_reference(before: &str, after: &str) -> bool {
 
 /// Where an argument is divided into a name and a value that may be a secret. A reference is never divided.
 pub(super) fn divided(text: &str) -> Option<(&str, &str)> {
+    let mut known_to = 0;
     text.match_indices(['=', ':']).find_map(|(at, divider)| {
         let (name, value) = (text.get(..at)?, text.get(at + divider.len()..)?);
-        if is_within_reference(name, value) {
+        if at < known_to || is_within_reference(name, value) {
             return None;
         }
         let is_secret = match is_short_secret(name) {
             true => !is_plain_value(name, value),
             false => is_secret_name(&replaced(last_name(name), &mut |_| String::new())) && !names_a_place(name),
         };
-        let (_, own) = own_part(name, value);
+        let (start, own) = own_part(name, divider, value);
+        if is_secret && is_plain_list(name, &marked(own)) {
+            known_to = at + divider.len() + start + own.len();
+            return None;
+        }
         // A header has a value of several words, and a word of a script or a variable one of one.
         let is_word = divider == "=" || name.contains(char::is_whitespace);
-        let is_known = is_reference_alone(if is_word { first_word(own) } else { own });
+        let word = marked(if is_word { first_word(own) } else { own });
+        let is_sent = divider == ":" && is_authorization(name) && is_kind_and_reference(&word);
+        let is_known = is_alone(&word) || is_sent;
         (is_secret && !own.trim().is_empty() && !value.starts_with("//") && !is_known).then_some((name, value))
     })
 }
@@ -1071,19 +1202,33 @@ pub(super) fn is_user_flag(flag: &str) -> bool {
     matches!(flag, "-u" | "--user" | "-U" | "--proxy-user")
 }
 
-/// The user and the password in what follows such a flag of a program; nothing where it is an address, a path, a port, or
-/// the user and the group of a container.
+/// Whether a program is one whose `-u` has to do with its output.
+fn is_interpreter(program: &str) -> bool {
+    let program = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    program.starts_with("python") || matches!(program.as_ref(), "node" | "node.exe")
+}
+
+/// The user and the password in what follows such a flag of a program; nothing where it is an address, a path, a port, a
+/// module, or the user and the group of a container. Rather a password is missed than another thing taken for one.
 fn user_and_password<'t>(command: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
+    // `server:app`, `nginx:nogroup`
+    const LONGEST_WORD: usize = 10;
     let mut divided = text.match_indices(':').filter_map(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)));
     let (user, password) = divided.find(|(user, password)| !is_within_reference(user, password))?;
+    let (name, own) = (marked(user), marked(password));
+    let is_name = |text: &str| {
+        text.chars().all(|c| c.is_alphanumeric() || c == REFERENCE || matches!(c, '.' | '_' | '-')) && !text.is_empty()
+    };
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'));
-    let is_machine = user == "localhost" || user.contains('.') && !user.contains('@');
-    let is_other = password.is_empty()
-        || password.starts_with(['/', '\\'])
-        || is_number(password) && (is_machine || is_number(user))
-        || is_word(password) && of_runner(command).is_some();
-    (!is_other && !is_reference_alone(password)).then_some((user, password))
+    let is_user = match name.split_once('@') {
+        Some((name, machine)) => is_name(name) && is_name(machine),
+        None => is_name(&name) && !is_number(&name),
+    };
+    let is_word =
+        own.len() <= LONGEST_WORD && own.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'));
+    let is_group = of_runner(command).is_some() && is_name(&own);
+    let is_other = own.contains(['/', '\\', '@']) || own.ends_with(".git") || is_number(&own) || is_word || is_group;
+    (is_user && !is_other && !is_alone(&own)).then_some((user, password))
 }
 
 /// Whether a flag of one letter is one under which programs take tokens, keys and passwords, among other things.
@@ -1483,6 +1628,27 @@ mod tests {
             ("X-Api-Key", "${env:EMPTY}realsecret", false),
             ("X-Api-Key", "${file:key}", true),
             ("Authorization", "Bearer ${env:TOK}extra", false),
+            ("Authorization", "Bearer realsecret123${env:EMPTY}", false),
+            ("Authorization", "Bearer realsecret ${env:EMPTY}", false),
+            ("Authorization", "SSWS ${env:OKTA_TOKEN}", true),
+            ("Authorization", "GenieKey ${env:X}", true),
+            ("TOKEN", "realsecret ${env:X}", false),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "${env:HOME}/.config/gcloud/application_default_credentials.json", true),
+            ("KEY_FILE", "${env:HOME}/keys/shop-123456-ab12cd34ef56.json", true),
+            ("KEY_FILE", "${env:HOME}/0b6c8c361d1f4f0e9f573f5f4c3f1b2a", false),
+            (
+                "CONNECTION_STRING",
+                "Server=localhost;Database=Shop;User Id=sa;Password=${env:PW};TrustServerCertificate=true",
+                true,
+            ),
+            ("CONNECTION_STRING", "Server=db1;Trusted_Connection=True;Database=${env:D};", true),
+            ("CONNECTION_STRING", "Server=db1;Password=hunterpw;Database=${env:D}", false),
+            ("JDBC_URL", "jdbc:sqlserver://${env:HOST}:1433;databaseName=Shop;encrypt=true", true),
+            ("JDBC_URL", "jdbc:sqlserver://${env:HOST}:1433;user=sa;password=hunterpw", false),
+            ("DATABASE_URL", "postgres://me:hunterpw@${env:HOST}/shop", false),
+            ("Cookie", "session=${env:S}; c=realsecret", false),
+            ("APPDATA", r"${env:USERPROFILE}\AppData\Roaming", true),
+            ("GIT_SSH_COMMAND", "ssh -i ${env:HOME}/.ssh/id_ed25519 -o IdentitiesOnly=yes", true),
         ];
         for (name, value, expected) in values {
             assert_eq!(is_plain_around(name, value), expected, "{name}={value}");
@@ -1524,6 +1690,32 @@ mod tests {
             (json!(["-u", "me:pass1"]), json!(["-u", "me:${env:S_PASSWORD}"])),
             (json!(["--user=me:pass1"]), json!(["--user=me:${env:S_PASSWORD}"])),
             (json!(["-u", "${env:ME}:pass1"]), json!(["-u", "${env:ME}:${env:S_PASSWORD}"])),
+            (json!(["-u", "me@h.example:pass1"]), json!(["-u", "me@h.example:${env:S_PASSWORD}"])),
+            (json!(["-u", "admin:supersecret"]), json!(["-u", "admin:${env:S_PASSWORD}"])),
+            (
+                json!([r#"--config={"password":"hunter\"-22pass","port":80}"#]),
+                json!([r#"--config={"password":"${env:S_PASSWORD}","port":80}"#]),
+            ),
+            (
+                json!(["-c", r#"PASSWORD="ab\"!cdefSecret9" exec x"#]),
+                json!(["-c", r#"PASSWORD="${env:S_PASSWORD}" exec x"#]),
+            ),
+            (json!(["--password='abc'-hunter22"]), json!(["--password=${env:S_PASSWORD}"])),
+            (json!([r#"--header=Cookie: "a=b"; c=secret99"#]), json!(["--header=Cookie: ${env:S_COOKIE}"])),
+            (
+                json!(["-c", r#"node -e "f({password: 'ab'+'cdSecret9'})""#]),
+                json!(["-c", r#"node -e "f({password: ${env:S_PASSWORD}""#]),
+            ),
+            (
+                json!(["-c", r#"node -e "f({password: 'ab' + 'cdSecret9'})""#]),
+                json!(["-c", r#"node -e "f({password: ${env:S_PASSWORD}""#]),
+            ),
+            (
+                json!(["-c", r#"curl -d "{\"password\": \"hun\\\"ter99\", \"v\": 2}" https://x"#]),
+                json!(["-c", r#"curl -d "{\"password\": \"${env:S_PASSWORD}\", \"v\": 2}" https://x"#]),
+            ),
+            (json!(["-c", "TOKEN=hunterpw ${env:RUN} x"]), json!(["-c", "TOKEN=${env:S_TOKEN}"])),
+            (json!(["postgresql://u:token@localhost:5432/db"]), json!(["${env:S_ARGUMENT}"])),
         ];
         for (args, expected) in cases {
             let entry = json!({"command": "x", "args": args});
@@ -1551,15 +1743,33 @@ mod tests {
             json!(["-u", "${env:U}:${env:P}"]),
             json!(["-u", "1000:1000"]),
             json!(["-u", "me", "--user=localhost:8080", "-U", "https://h.example:80/m", "-u", "h.example:80"]),
+            json!(["-u", "git@github.com:me/repo.git", "-u", "jdbc:postgresql://localhost:5432/db"]),
+            json!(["-u", "myhost:8080", "--user", "sip:me@host", "-u", "1000:Users"]),
+            json!(["run", "python", "-u", "main:App2"]),
+            json!(["--key", "${env:HOME}/.ssh/id_rsa", "--key=${env:HOME}/.ssh/id_ed25519"]),
+            json!(["--key", r"C:\Users\${env:USERNAME}\.ssh\id_rsa", "--credentials", "${env:HOME}/c.json"]),
+            json!(["--session-name", "dev-${env:USER}", "--auth-mode", "oauth-${env:X}"]),
+            json!(["-H", "Authorization: SSWS ${env:T}", "--header=Authorization: GenieKey ${env:T}"]),
+            json!(["-c", r#"curl -H "Authorization: SSWS ${env:T}" https://x:8080/y"#]),
+            json!(["-e", "GOOGLE_APPLICATION_CREDENTIALS=${env:HOME}/creds.json"]),
+            json!(["-e", "CONNECTION_STRING=Server=db;User Id=sa;Password=${env:PW};TrustServerCertificate=true"]),
+            json!(["--connection-string", "Server=db;Password=${env:PW};TrustServerCertificate=true"]),
+            json!(["postgresql://u:${env:PW}@localhost:5432/db", "-c", "psql postgres://u:$PW@localhost/db"]),
         ];
         for args in kept {
             let entry = json!({"command": "x", "args": args});
             let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": entry}}))]);
             assert_eq!(conversion.servers[0].entry["args"], args, "{:?}", conversion.servers[0].notes);
         }
-        let container = json!({"command": "docker", "args": ["run", "-u", "node:node", "image"]});
-        let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": container}}))]);
-        assert_eq!(conversion.servers[0].entry["args"], container["args"]);
+        let programs = [
+            json!({"command": "docker", "args": ["run", "-u", "node:node", "image"]}),
+            json!({"command": "docker", "args": ["run", "--user", "1000:Users", "-u", "app:nogroup1", "image"]}),
+            json!({"command": "python", "args": ["-u", "server:App2"]}),
+        ];
+        for entry in programs {
+            let conversion = converted(&[("mcp.json", json!({"mcpServers": {"s": entry}}))]);
+            assert_eq!(conversion.servers[0].entry["args"], entry["args"]);
+        }
     }
 
     #[test]

@@ -420,10 +420,19 @@ fn a_front_matter_is_found_behind_what_says_nothing() {
         let expected = "there is nothing in it for a prompt; left out: note.md (`status` is `rejected`)";
         assert_eq!(refused(&path), expected, "{before:?}");
     }
-    std::fs::write(&path, "+++\nstatus = \"rejected\"\n+++\nThe pool is small.\n").unwrap();
-    assert_eq!(refused(&path), "its front matter is TOML; write it as YAML, between two lines `---`");
-    std::fs::write(&path, "<!-- a --> The pool\n---\nis small.\n").unwrap();
-    assert_eq!(shown(&LocalMemories::load(&path).unwrap()), "note.md | note: The pool⏎---⏎is small.\n");
+    for before in ["\u{feff}", "\n", "<!-- a -->\n"] {
+        std::fs::write(&path, format!("{before}+++\nstatus = \"rejected\"\n+++\nThe pool is small.\n")).unwrap();
+        assert_eq!(refused(&path), "its front matter is TOML; write it as YAML, between two lines `---`", "{before:?}");
+    }
+    for rule in [
+        "<!-- a --> The pool\n---\nis small.\n",
+        "\n---\n\nThe pool is small.\n",
+        "<!-- a -->\n---\n# Pool\nIt is small.\n",
+    ] {
+        std::fs::write(&path, rule).unwrap();
+        let shown = shown(&LocalMemories::load(&path).unwrap());
+        assert!(shown.contains("is small."), "{rule:?}: {shown}");
+    }
 }
 
 #[test]
@@ -432,8 +441,7 @@ fn a_secret_under_its_name_is_masked_wherever_it_stands() {
     let path = folder.path().join("m.md");
     for (text, memories) in [
         ("# pool\npassword:\n\nhunter2secret\n", 1),
-        // The secret has become a part of the heading, and there is nothing else to tell.
-        ("# pool password:\n\nhunter2secret\n", 0),
+        ("# pool password:\n\nhunter2secret\n", 1),
         ("# pool\npassword: |\n  hunter2secret\n", 1),
         ("# pool\npassword: >-\n  hunter2secret\n", 1),
         ("# pool\n- password:\n  - hunter2secret\n", 1),
@@ -462,6 +470,11 @@ fn what_is_not_understood_of_a_state_is_withheld() {
         (r#"{"status": "inReview"}"#, "`status` is `in_review`"),
         (r#"{"status": "in  review since May"}"#, "`status` is `in_review`"),
         (r#"{"status": "not rejected"}"#, ""),
+        (r#"{"status": "accepted; archived copy is kept elsewhere"}"#, ""),
+        (r#"{"status": "Draft-free and final"}"#, ""),
+        (r#"{"model": {"sensitivity": 0.93, "specificity": 0.88}}"#, ""),
+        (r#"{"meta": {"sensitivity": {"level": "restricted"}}}"#, "`sensitivity` is `restricted`"),
+        (r#"{"meta": {"lifecycle_state": ["draft"]}}"#, "`lifecycle_state` is `draft`"),
         (r#"{"status": "drafted"}"#, ""),
         (r#"{"meta": {"sensitivity": "restricted"}}"#, "`sensitivity` is `restricted`"),
         (r#"{"meta": [{"Lifecycle_State": "draft", "status": "active"}]}"#, "`lifecycle_state` is `draft`"),
@@ -489,6 +502,10 @@ fn what_keeps_a_pack_or_a_part_of_a_card_back_keeps_the_card_back() {
     for (text, reason) in [
         (
             format!(r#"{{"sensitivity": "restricted", "skills": [{{"skill": {skill}}}}}]}}"#),
+            "`sensitivity` is `restricted`",
+        ),
+        (
+            format!(r#"{{"meta": {{"sensitivity": "restricted"}}, "skills": [{skill}}}]}}"#),
             "`sensitivity` is `restricted`",
         ),
         (format!(r#"{{"skills": [{{"skill": {skill}}}, "Status": "rejected"}}]}}"#), "`status` is `rejected`"),
