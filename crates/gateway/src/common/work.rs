@@ -46,6 +46,10 @@ static LENT: Semaphore = Semaphore::const_new(128);
 /// Pieces of work that one caller has begun, most of which wait for a network or a program then, at most: each keeps a thread.
 const OWN_BEGUN: usize = 32;
 
+/// How long work that has waited waits for a place again. It goes on without one then: what it holds, such as a lock of a
+/// store, may be what the work in all places waits for.
+const AGAIN: Duration = Duration::from_millis(50);
+
 /// What one caller may have.
 struct Own {
     begun: Arc<Semaphore>,
@@ -90,7 +94,7 @@ struct Place {
 struct OwnPlace {
     own: Arc<Own>,
     _begun: OwnedSemaphorePermit,
-    /// None while it is lent.
+    /// None while it is lent, and where it was not to be had again in time.
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -128,8 +132,9 @@ pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
     (*place, *of_all) = (None, None);
     let value = wait();
     // First among the work of the same caller, as it began. No semaphore is ever closed.
-    *place = runtime.block_on(Arc::clone(&own.places).acquire_owned()).ok();
-    *of_all = runtime.block_on(PLACES.acquire()).ok();
+    let own = Arc::clone(&own.places).acquire_owned();
+    *place = runtime.block_on(tokio::time::timeout(AGAIN, own)).ok().and_then(Result::ok);
+    *of_all = runtime.block_on(tokio::time::timeout(AGAIN, PLACES.acquire())).ok().and_then(Result::ok);
     drop(lent);
     HELD.set(held);
     value
@@ -329,6 +334,22 @@ mod tests {
             assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "a caller begins only so many");
             drop(end);
             for outcome in waiting {
+                assert_eq!(outcome.await.unwrap(), Ok(()));
+            }
+            // What one piece holds while it waits may be what the next one of its caller waits for.
+            let store = std::sync::Arc::new(std::sync::Mutex::new(()));
+            let one_by_one: Vec<_> = (0..=places())
+                .map(|_| {
+                    let store = std::sync::Arc::clone(&store);
+                    let work = move || {
+                        let held = store.lock().unwrap();
+                        while_waiting(|| sleep(SHORT));
+                        drop(held);
+                    };
+                    tokio::spawn(work_of("of a store", async move { aside_within(40 * SHORT, work).await }))
+                })
+                .collect();
+            for outcome in one_by_one {
                 assert_eq!(outcome.await.unwrap(), Ok(()));
             }
             // While work runs in its place, the only worker serves others.
