@@ -14,7 +14,8 @@ use crate::event::{Episode, Fact};
 ///
 /// # Errors
 /// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, a fact lacks its key or value, or something has a
-/// member of a lesson, skill or memory. In an object of facts by key, a value that is a list of objects is none: the file is something else, such as a list of tools.
+/// member of a lesson, skill or memory. In an object of facts by key, a value that is a list of objects is none: the file
+/// is something else, such as a list of tools.
 pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
     let fact = |key: &str, value: &Value| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::knowledge::{
@@ -10,6 +9,7 @@ use super::knowledge::{
     words,
 };
 use crate::adapters::of_card;
+use crate::literal::{self, Dialect, Document};
 
 /// The members that name a card of `weaver-spec`: a lesson, a skill, a memory.
 const IDS: [&str; 3] = ["lesson_id", "skill_id", "memory_id"];
@@ -112,68 +112,13 @@ fn unpacked(pack: &Map<String, Value>, entry: &Value) -> Value {
 /// The name of a member that an object in JSON, or in one of its lines, has twice: one of the two values would be lost, and
 /// it may be the one that keeps a card out of prompts.
 fn repeated(bytes: &[u8]) -> Option<String> {
-    let documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Repeated>();
-    documents.map_while(Result::ok).find_map(|Repeated(name)| name)
-}
-
-/// The first name that occurs twice among the members of one object.
-struct Repeated(Option<String>);
-
-impl<'de> Deserialize<'de> for Repeated {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Members).map(Self)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Option<String>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let (mut names, mut found) = (BTreeSet::new(), None);
-        while let Some((name, Repeated(within))) = members.next_entry::<String, Repeated>()? {
-            let again = (!names.insert(name.clone())).then_some(name);
-            found = found.or(within).or(again);
-        }
-        Ok(found)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(Repeated(within)) = values.next_element()? {
-            found = found.or(within);
-        }
-        Ok(found)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    let document = Document::sequence(text, Dialect::Json).ok()?;
+    let twice = |object: literal::Value<'_>| {
+        let mut names = BTreeSet::new();
+        object.members().map(|(name, _)| name.plain().into_owned()).find(|name| !names.insert(name.clone()))
+    };
+    document.root().descendants().find_map(|visit| twice(visit.value))
 }
 
 fn is_card(value: &Value) -> bool {
