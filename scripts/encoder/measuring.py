@@ -57,6 +57,11 @@ class Collection:
                 self.first.append(found[query["id"]])
 
 
+def by_meaning(near):
+    """What the cosines of the tools add to their scores, in shares of the most that they may."""
+    return np.square(np.maximum(near, 0) / max(near.max(), 1e-9))
+
+
 def measures(ranked, groups, depth=1):
     """nDCG@10 and recall at a depth: a group counts where its first member stands."""
     left, gain, first = list(groups), 0.0, 0

@@ -8,6 +8,8 @@ import unicodedata
 from words import words
 
 CLS, SEP, UNKNOWN = 101, 102, 100
+# `[unused0]`, an entry of the vocabulary that no text has.
+MARKER = 1
 LONGEST_WORD = 100
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F),
@@ -18,6 +20,11 @@ def tool_text(name, description):
     """The words of the name, and the description, as a sentence each."""
     plain = " ".join(words(name))
     return f"{plain}. {description}" if plain else description
+
+
+def marked(pieces):
+    """The pieces of a query with the marker in front of its text."""
+    return [pieces[0], MARKER, *pieces[1:]]
 
 
 @functools.cache

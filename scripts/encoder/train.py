@@ -118,6 +118,13 @@ class Plain:
         """Takes what `state` has given."""
 
 
+class Marked(Plain):
+    """A marker in front of each query and of no tool. The shipped weights are trained without."""
+
+    def query(self, pieces):
+        return text.marked(pieces)
+
+
 def options():
     arguments = argparse.ArgumentParser(prog="train-encoder")
     arguments.add_argument("pairs", type=pathlib.Path)
@@ -127,6 +134,7 @@ def options():
     arguments.add_argument("work", type=pathlib.Path)
     arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
     arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
+    arguments.add_argument("--marker", action="store_true", help="put a marker in front of each query")
     arguments.add_argument("--steps", type=int, default=450)
     arguments.add_argument("--until", type=int, default=10**9, help="stop after this step, to go on later")
     return arguments
@@ -235,7 +243,7 @@ def train(given, way=Plain(), prepared=None):
             "sources below, averaged with the weights from before, and rounded",
             "sources": {source: LICENCES[source] for source in drawn.sources} | dict.fromkeys((ASKED, SAID_SO), LICENCE),
         },
-        "steps": given.steps,
+        "steps": given.steps, "marker": given.marker,
         "parameters": {k: getattr(way, k.lower(), globals()[k]) for k in (
             "SEED", "BATCH", "TEMPERATURE", "RATE", "WARM", "BACKWARD", "UNANSWERABLE", "QUERY_PIECES", "TOOL_PIECES", "ONE_PLACE", "SAID", "MEMORY")},
         "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": sys.version.split()[0]},
@@ -244,4 +252,5 @@ def train(given, way=Plain(), prepared=None):
 
 
 if __name__ == "__main__":
-    train(options().parse_args())
+    given = options().parse_args()
+    train(given, Marked() if given.marker else Plain())

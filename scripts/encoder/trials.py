@@ -1,6 +1,6 @@
 """Short controlled trainings of the encoder: each does one thing otherwise than the baseline, with the same steps, seed and data.
 
-    scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report]
+    scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report | --finished FOLDER... | --fusion]
 
 Every training starts from the weights as they are published and sees no request `e6` of `gold/training` and none of the servers that
 the shipped weights have not seen. It is measured alone, by cosine, and fused with words and table as the engine `best` does.
@@ -20,11 +20,12 @@ import scipy.sparse
 
 import examples as data
 import finish
+import fusion
 import network
 import text
 import train
 from data import spread
-from measuring import Collection, lines, log, means, measures, pools, tested
+from measuring import Collection, by_meaning, lines, log, means, measures, pools, tested
 from words import words
 
 PIECES = 128
@@ -34,8 +35,6 @@ QUERIES, TOOLS = 300, 1000
 SATURATION, LENGTH = 1.2, 0.75
 # Of a public source so many tools are looked through for wrong ones.
 SOURCE_TOOLS = 600
-# An entry of the vocabulary that no text has.
-MARKER = "[unused0]"
 
 
 class Words:
@@ -134,16 +133,6 @@ class EarlierBatches(train.Plain):
         self.numbers, self.vectors = state["earlier/numbers"], state["earlier/vectors"]
 
 
-class Marked(train.Plain):
-    """An unused entry of the vocabulary in front of each query."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def query(self, pieces):
-        return [*[pieces[0], self.number, *pieces[1:-1]][: PIECES - 1], pieces[-1]]
-
-
 class Distilled(train.Plain):
     """The tools of the batch should be as likely as by two teachers: the mean of BM25, divided by its best, and the cosine by the
     weights before the training."""
@@ -200,7 +189,7 @@ BASELINE, BEFORE, SHIPPED = "baseline", "weights before the training", "shipped 
 # What is not trained has no way.
 TRIALS = {
     BASELINE: train.Plain, "baseline, another seed": OtherSeed, "hard negatives": HardNegatives,
-    "negatives of earlier batches": EarlierBatches, "marker before queries": Marked, "distillation": Distilled, BEFORE: None,
+    "negatives of earlier batches": EarlierBatches, "marker before queries": train.Marked, "distillation": Distilled, BEFORE: None,
     "with paraphrases": train.Plain, SHIPPED: None, "without requests as people say them": WithoutSaid,
     "without requests as models ask": WithoutAsked, "without public pairs": WithoutPublic,
     "without requests that no tool serves": WithoutUnanswerable,
@@ -239,28 +228,31 @@ class Measured:
         self.groups = {name: [[[(at, min(groups[0]))]] for at, of in enumerate(parts) for _, groups in of.queries]
                        for name, parts in self.sets.items()}
 
-    def of(self, weights, query):
-        """By set nDCG@10 and recall@5 of each query, alone and fused."""
+    def scored(self, weights, query):
+        """For each query: its set, its text, its groups, the cosine of each tool, its score by words and table, and the greatest that
+        meaning may add to a score."""
         parts = [of for parts in self.sets.values() for of in parts]
         texts = sorted({line for of in parts for line in of.tools})
         asked = sorted({line for of in parts for line, _ in of.queries})
-        lists = [self.read(line, PIECES) for line in texts] + [query(self.read(line, PIECES)) for line in asked]
+        lists = [self.read(line, PIECES) for line in texts] + [query(self.read(line, PIECES - 1)) for line in asked]
         vectors = dict(zip([("tool", line) for line in texts] + [("query", line) for line in asked], network.encode(weights, lists)))
-        found = {}
         for name, parts in self.sets.items():
-            values = []
             for of in parts:
                 tools = np.array([vectors["tool", line] for line in of.tools])
                 rare = np.log(2 * len(tools) + 2) * 2**18
                 for (line, groups), first in zip(of.queries, of.first):
-                    near = tools @ vectors["query", line]
-                    scores = rare * np.square(np.maximum(near, 0) / max(near.max(), 1e-9))
+                    by_words = np.zeros(len(tools))
                     for tool, score in first:
-                        scores[tool] += score
-                    values.append([value for by in (near, scores)
-                                   for value in measures(np.argsort(-by, kind="stable")[:10], groups, 5)])
-            found[name] = np.array(values)
-        return found
+                        by_words[tool] += score
+                    yield name, line, groups, tools @ vectors["query", line], by_words, rare
+
+    def of(self, weights, query):
+        """By set nDCG@10 and recall@5 of each query, alone and fused."""
+        found = {name: [] for name in self.sets}
+        for name, _, groups, near, by_words, rare in self.scored(weights, query):
+            fused = rare * by_meaning(near) + by_words
+            found[name].append([value for by in (near, fused) for value in measures(np.argsort(-by, kind="stable")[:10], groups, 5)])
+        return {name: np.array(values) for name, values in found.items()}
 
 
 def is_new(request):
@@ -271,12 +263,12 @@ def figure(value, sign=""):
     return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
 
 
-def report(measured, values, seconds):
+def report(measured, values, seconds, baseline=BASELINE, shown=MEASURES):
     """Prints the tables of docs/model.md: differences from the baseline with 95 % intervals, `*` where zero is outside, and on how many
     collections they are above and below zero."""
     sets = list(measured.sets)
     ten = [name for name in sets if name != "e6" and not name.startswith("everyday")]
-    base = values[BASELINE]
+    base = values[baseline]
 
     def cell(other, names, at):
         drawn = [means((other[name] - base[name])[:, at], measured.groups[name], sets.index(name)) for name in names]
@@ -285,18 +277,18 @@ def report(measured, values, seconds):
         return f"{figure(mean, '+')} [{figure(low, '+')}, {figure(high, '+')}]", int(low > 0) - int(high < 0)
 
     columns = [["e6"], ["everyday, said"], ["everyday, asked"], ten]
-    others = {name: other for name, other in values.items() if name != BASELINE}
-    for at, what in enumerate(MEASURES):
+    others = {name: other for name, other in values.items() if name != baseline}
+    for at, what in enumerate(shown):
         print(f"\n{what}\n\n| | s a step | e6 | everyday, said | everyday, asked | mean of the ten | better / worse |")
         print("|---|--:|--:|--:|--:|--:|--:|")
         cells = [figure(np.mean([base[name][:, at].mean() for name in names])) for names in columns]
-        print(f"| {BASELINE} | {seconds.get(BASELINE, '')} | {' | '.join(cells)} | |")
+        print(f"| {baseline} | {seconds.get(baseline, '')} | {' | '.join(cells)} | |")
         for name, other in others.items():
             cells = [cell(other, names, at)[0] for names in columns]
             signs = [cell(other, [one], at)[1] for one in sets]
             print(f"| {name} | {seconds.get(name, '')} | {' | '.join(cells)} | {signs.count(1)} / {signs.count(-1)} |")
-    for at, what in enumerate(MEASURES):
-        print(f"\n{what}\n\n| collection | queries | {BASELINE} | {' | '.join(others)} |\n|---|{'--:|' * (len(others) + 2)}")
+    for at, what in enumerate(shown):
+        print(f"\n{what}\n\n| collection | queries | {baseline} | {' | '.join(others)} |\n|---|{'--:|' * (len(others) + 2)}")
         for name in sets:
             found = [cell(other, [name], at) for other in others.values()]
             cells = [figure(base[name][:, at].mean()), *(said.split()[0] + "*" * abs(sign) for said, sign in found)]
@@ -310,11 +302,13 @@ def main():
     arguments.add_argument("--steps", type=int, default=100)
     arguments.add_argument("--only", action="append", choices=list(TRIALS), help="these alone; may be repeated")
     arguments.add_argument("--report", action="store_true", help="train nothing: print what there is")
+    arguments.add_argument("--fusion", action="store_true", help="train nothing: try weights of meaning that differ by query")
+    arguments.add_argument("--finished", action="append", default=[], type=pathlib.Path, metavar="FOLDER",
+                           help="train nothing: compare the run of scripts/train-encoder in this folder with the shipped weights")
     given = arguments.parse_args()
     given.work = given.work / str(given.steps)
     given.work.mkdir(parents=True, exist_ok=True)
-    tokenizer = text.Tokenizer.of(given.model)
-    read = functools.cache(tokenizer.encode)
+    read = functools.cache(text.Tokenizer.of(given.model).encode)
     requests = given.gold / "training/everyday.jsonl"
     old = given.work / "everyday.jsonl"
     raw = requests.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -325,6 +319,16 @@ def main():
 
     measured = Measured(given, lines(requests), read)
     base = network.read(given.model / "model.safetensors")
+    if given.fusion:
+        values = fusion.tried(measured.scored(network.read(given.shipped / "weights.bin"), train.Plain().query))
+        return report(measured, values, {}, fusion.ONE, MEASURES[2:])
+    if given.finished:
+        values = {SHIPPED: measured.of(network.read(given.shipped / "weights.bin"), train.Plain().query)}
+        for run in given.finished:
+            way = train.Marked() if json.loads((run / "manifest.json").read_text())["marker"] else train.Plain()
+            weights = finish.between(base, network.read(run / "mean.safetensors"), finish.TRAINED)
+            values[run.parent.name] = measured.of(weights, way.query)
+        return report(measured, values, {}, SHIPPED)
     values, seconds, prepared = {}, {}, {}
     for name, kind in TRIALS.items():
         folder = given.work / name.replace(",", "").replace(" ", "-")
@@ -333,7 +337,7 @@ def main():
         if not kept.exists():
             if given.report or given.only and name not in given.only:
                 continue
-            way = Marked(tokenizer.number[MARKER]) if kind is Marked else (kind or train.Plain)()
+            way = (kind or train.Plain)()
             if name == BEFORE:
                 weights = base
             elif name == SHIPPED:

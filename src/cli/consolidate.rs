@@ -11,6 +11,7 @@ use super::session::{context_config, load};
 use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::memory::{Agreement, Consolidated, Day, MemoryFile, Rules, Standing, consolidate};
 use contextweaver_context::store::Session;
+use contextweaver_core::files::ReadError;
 
 /// Consolidate several sessions into one memory: facts and episodes, with their sources
 #[derive(Debug, clap::Args)]
@@ -96,7 +97,7 @@ fn place(argument: &str) -> Result<(&Path, Option<Day>)> {
 
 /// The memory in a file; `None` for a file that is something else.
 pub(super) fn memory(path: &Path) -> Result<Option<MemoryFile>> {
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let bytes = std::fs::read(path).map_err(ReadError::at(path))?;
     Ok(if MemoryFile::is_one(&bytes) { Some(MemoryFile::parse(&bytes, path)?) } else { None })
 }
 

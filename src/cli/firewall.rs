@@ -13,6 +13,7 @@ use contextweaver_context::event::{ContextItem, ItemKind, ToolOutput};
 use contextweaver_context::store::MemoryArtifacts;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 
 /// Show what a prompt would get in place of a result
@@ -97,7 +98,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     } else if file.is_dir() {
         bail!("{shown} is a directory; name a file in it");
     } else {
-        fs::read(file).with_context(|| shown.to_string())?
+        fs::read(file).map_err(ReadError::at(file))?
     };
     if bytes.is_empty() {
         bail!("{shown} is empty; there is no result to show");
@@ -171,10 +172,7 @@ mod tests {
         let mut out = Vec::new();
         let missing =
             crate::cli::run(["contextweaver", "firewall", "/nowhere/x"].map(Into::into), &mut out).unwrap_err();
-        insta::assert_snapshot!(crate::cli::chain(&missing), @r"
-        /nowhere/x
-          caused by: No such file or directory (os error 2)
-        ");
+        insta::assert_snapshot!(crate::cli::chain(&missing), @"/nowhere/x: No such file or directory (os error 2)");
         let folder = crate::cli::run(["contextweaver", "firewall", "/"].map(Into::into), &mut out).unwrap_err();
         insta::assert_snapshot!(crate::cli::chain(&folder), @"/ is a directory; name a file in it");
     }

@@ -12,6 +12,7 @@ use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with, remember};
+use contextweaver_core::files::ReadError;
 
 /// Read a conversation in any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -82,7 +83,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
         std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
         return Ok(bytes);
     }
-    std::fs::read(path).with_context(|| path.display().to_string())
+    Ok(std::fs::read(path).map_err(ReadError::at(path))?)
 }
 
 /// What events without an id are called after.

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ use contextweaver_context::store::{
 };
 use contextweaver_context::{ContextConfig, ContextPack};
 use contextweaver_core::catalog::definition_tokens;
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{ChoiceCard, Request, Router};
 
@@ -217,7 +218,7 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
     let path = &args.source.session;
     let (mut found, session) = match Database::is_at(path) {
         true => of_store(path),
-        false => verify_session(&std::fs::read(path).with_context(|| path.display().to_string())?),
+        false => verify_session(&std::fs::read(path).map_err(ReadError::at(path))?),
     };
     for (session, &phase) in session.iter().flat_map(|session| Phase::ALL.iter().map(move |phase| (session, phase))) {
         let reason = match args.prompt.compile(session, phase, config) {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, counted, print_json};
+use contextweaver_core::files::ReadError;
 use contextweaver_routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
 
 /// Show the choice graph for browsing a catalog
@@ -48,7 +49,7 @@ struct Line {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let graph = match &args.graph {
         Some(path) => {
-            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let bytes = std::fs::read(path).map_err(ReadError::at(path))?;
             load_graph(bytes).with_context(|| path.display().to_string())?
         }
         None => {

@@ -14,6 +14,7 @@ use super::{Format, Outcome, at_least_one, counted, note, print_document, print_
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, Written, routing_decision};
+use contextweaver_core::files::ReadError;
 use contextweaver_routing::{
     Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
 };
@@ -148,7 +149,7 @@ fn router(args: &Args) -> Result<Router> {
     let router = match &args.index {
         None => Router::build(catalog, config)?,
         Some(path) => {
-            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let bytes = std::fs::read(path).map_err(ReadError::at(path))?;
             load(bytes, catalog, config).with_context(|| path.display().to_string())?
         }
     };

@@ -12,6 +12,7 @@ use super::note;
 use contextweaver_bench::eval::collection::{Collection, YOURS};
 use contextweaver_bench::eval::record::Origin;
 use contextweaver_core::catalog::{Catalog, LoadOptions, Strictness, load};
+use contextweaver_core::files::ReadError;
 use contextweaver_routing::{CARD_CAP, CardDeck, RoutingConfig};
 
 /// Which tools
@@ -74,7 +75,7 @@ impl CatalogSource {
 /// Reads a configuration file (TOML); `None` gives the default.
 pub(super) fn read_config(path: Option<&Path>) -> Result<RoutingConfig> {
     let Some(path) = path else { return Ok(RoutingConfig::default()) };
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = fs::read_to_string(path).map_err(ReadError::at(path))?;
     let config: RoutingConfig = toml::from_str(&text).with_context(|| path.display().to_string())?;
     config.validate().with_context(|| path.display().to_string())?;
     Ok(config)

@@ -491,8 +491,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 
     route --catalog tools.json --config folder issue
-    error: folder
-      caused by: Is a directory (os error 21)
+    error: folder: Is a directory (os error 21)
 
     bench eval --catalog tools.json --queries absent.jsonl
     error: absent.jsonl:1: query `1`: no tool is called `create_isue`; the nearest name is `create_issue`

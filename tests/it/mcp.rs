@@ -112,6 +112,7 @@ fn what_a_server_lists_is_saved_and_served() {
 
     {
     "server": "notes",
+    "serverInfo": {"name":"notes","version":"1"},
     "tools": [
     {"name":"read","description":"Read a note.","inputSchema":{"type":"object"},"x":1.0e0},
     {"name":"find.all","description":"Find notes.","inputSchema":{"type":"objekt"}}
@@ -589,8 +590,7 @@ fn events_are_counted() {
     assert!(told.contains("(97 %, $0.57)"), "{told}");
     insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "none.jsonl"]).shown(), @r"
     exit 2
-    error: none.jsonl
-      caused by: No such file or directory (os error 2)
+    error: none.jsonl: No such file or directory (os error 2)
     ");
 }
 
@@ -822,8 +822,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl
-      caused by: No such file or directory (os error 2)
+    error: none.jsonl: No such file or directory (os error 2)
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names
@@ -835,8 +834,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl
-      caused by: No such file or directory (os error 2)
+    error: none.jsonl: No such file or directory (os error 2)
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names
@@ -848,8 +846,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl
-      caused by: No such file or directory (os error 2)
+    error: none.jsonl: No such file or directory (os error 2)
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names

@@ -615,7 +615,7 @@ fn kinds() -> Vec<Kind> {
                 "kinds": {"route": ["user_turn"]}, "sensitivity_floor": "restricted", "sensitivity_action": "redact"},
                 "scoring": {"recency": 0.1, "priority": {"policy": 0.5}}, "dedup": {"threshold": 0.5},
                 "firewall": {"summary_tokens": 40}, "memory": {"max_episodes": 2}, "render": {"headings": "always"},
-                "hooks": {"redactor": {"command": ["mask", "-l"], "timeout_ms": 5, "max_bytes": 900},
+                "hooks": {"redactor": {"command": ["mask", "-l"], "timeout_ms": 5, "max_bytes": 900, "required": true},
                     "summarizer": {"url": "http://127.0.0.1:1/"}}}),
             ],
             parses: context,

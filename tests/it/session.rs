@@ -763,7 +763,7 @@ fn a_damaged_session_is_refused_by_place() {
     ");
     insta::assert_snapshot!(session(&files, &["replay", "--config", "none.toml"]).shown(), @r"
     exit 2
-    error: cannot read `none.toml`: No such file or directory (os error 2)
+    error: none.toml: No such file or directory (os error 2)
     ");
     files.write("bad.toml", "[budgets]\nanswers = 1\n");
     for command in

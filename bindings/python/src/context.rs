@@ -18,7 +18,7 @@ use contextweaver_context::{
     ingest_with,
 };
 
-use crate::errors;
+use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
 use crate::memory::Memory;
@@ -52,7 +52,10 @@ where
 /// finished prompt, which is then within its budget by that count too; `redactor(text)` returns a text without what
 /// nobody may see, after the built-in one and before it is stored. If one raises an exception, or returns something
 /// else, the built-in does the work, and the notes in the `stats` of the next prompt say so; after three failures in
-/// a row it is not called again. While it runs, it cannot use the conversation that calls it.
+/// a row it is not called for a minute. While it runs, it cannot use the conversation that calls it.
+///
+/// With `require_redactor`, a text for which the redactor fails is withheld, and a mark is stored in its place. It needs
+/// a `redactor`, or one in `config`.
 ///
 /// `on_build(phase, stats)` is called for each prompt that is built, before it is returned, with what Pack.stats gives.
 /// An exception in it becomes a RuntimeWarning, and the prompt is still returned.
@@ -113,7 +116,8 @@ impl ContextManager {
 impl ContextManager {
     #[new]
     #[pyo3(signature = (
-        path=None, *, config=None, memory=None, summarizer=None, token_counter=None, redactor=None, on_build=None
+        path=None, *, config=None, memory=None, summarizer=None, token_counter=None, redactor=None,
+        require_redactor=false, on_build=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
@@ -124,15 +128,19 @@ impl ContextManager {
         summarizer: Option<&Bound<'_, PyAny>>,
         token_counter: Option<&Bound<'_, PyAny>>,
         redactor: Option<&Bound<'_, PyAny>>,
+        require_redactor: bool,
         on_build: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let config = self::config(config)?;
+        if require_redactor && redactor.is_none() && config.hooks.redactor.is_none() {
+            return Err(InputError::new_err("`require_redactor` needs a `redactor`; give one, here or in `config`"));
+        }
         let hooks = [
             (HookKind::Summarizer, summarizer),
             (HookKind::TokenCounter, token_counter),
             (HookKind::Redactor, redactor),
         ];
-        let functions = Functions::new(hooks, on_build)?;
+        let functions = Functions::new(hooks, require_redactor, on_build)?;
         let memory: Option<Box<dyn MemorySource>> = match memory {
             None => None,
             Some(memory) => Some(match memory.cast::<Memory>() {

@@ -113,6 +113,8 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct Functions {
     held: Mutex<BTreeMap<&'static str, Py<PyAny>>>,
+    /// Whether a text for which the redactor fails is withheld, be it one of these or that of a configuration.
+    requires_redactor: bool,
     /// What one of them raised to end the program, and not to say that it failed: raised again when the call ends.
     ended: Mutex<Option<PyErr>>,
 }
@@ -126,6 +128,7 @@ impl Functions {
     /// These functions: those in place of hooks, and the one that is told of each prompt.
     pub(crate) fn new(
         hooks: [(HookKind, Option<&Bound<'_, PyAny>>); 3],
+        requires_redactor: bool,
         on_build: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Arc<Self>> {
         let named = hooks.into_iter().map(|(kind, function)| (kind.name(), function)).chain([(ON_BUILD, on_build)]);
@@ -138,7 +141,7 @@ impl Functions {
             }
             held.insert(name, function.clone().unbind());
         }
-        Ok(Arc::new(Self { held: Mutex::new(held), ended: Mutex::default() }))
+        Ok(Arc::new(Self { held: Mutex::new(held), requires_redactor, ended: Mutex::default() }))
     }
 
     /// The hooks with the functions in their place; `None` where there is neither.
@@ -150,7 +153,7 @@ impl Functions {
                 over = Some(over.unwrap_or_default().with(kind, Box::new(function), usize::MAX));
             }
         }
-        over
+        if self.requires_redactor { over.map(Hooks::withholding) } else { over }
     }
 
     fn get<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {

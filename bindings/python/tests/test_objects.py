@@ -364,6 +364,21 @@ def test_a_function_that_fails_is_told_and_ours_works(name, function, said):
     assert all("\n" not in note and len(note) < 400 for note in notes)
 
 
+def test_what_a_required_redactor_fails_for_is_withheld():
+    manager = cw.ContextManager(redactor=lambda text: text.upper() if "fine" in text else 1 / 0, require_redactor=True)
+    for name, text in [("u1", "Ada is fine."), ("u2", "Ada is here.")]:
+        manager.ingest(name, "user_turn", text)
+    pack = manager.build()
+    assert "ADA IS FINE." in pack.prompt and "[WITHHELD: the redactor gave no answer]" in pack.prompt and "here" not in pack.prompt
+    assert pack.stats["notes"] == ["hook redactor: ZeroDivisionError: division by zero; the text was withheld"]
+    with pytest.raises(cw.InputError, match="`require_redactor` needs a `redactor`"):
+        cw.ContextManager(require_redactor=True)
+    config = {"hooks": {"redactor": {"command": ["false"]}}}
+    withheld = cw.ContextManager(config=config, require_redactor=True)
+    withheld.ingest("u1", "user_turn", "Ada")
+    assert "Ada" not in withheld.build().prompt
+
+
 def test_a_function_cannot_wait_for_itself():
     refused = []
 

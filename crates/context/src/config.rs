@@ -60,7 +60,7 @@ pub enum ContextConfigError {
     #[error("not a context configuration: {0}")]
     Syntax(#[from] toml::de::Error),
     /// The file cannot be read.
-    #[error("cannot read `{path}`: {source}")]
+    #[error("{path}: {source}")]
     Read {
         /// The path of the file.
         path: PathBuf,
@@ -146,6 +146,9 @@ impl ContextConfig {
                     return refuse("`url` must begin with http:// or https://");
                 }
                 _ => {}
+            }
+            if hook.required && kind != HookKind::Redactor {
+                return refuse("`required` is for the redactor; remove it");
             }
             if !(1..=600_000).contains(&hook.timeout_ms) {
                 return refuse("`timeout_ms` must be from 1 to 600000");
@@ -502,6 +505,10 @@ pub struct HookConfig {
     /// Bytes of a question and of an answer at most.
     #[serde(default = "hook_max_bytes")]
     pub max_bytes: usize,
+    /// For the redactor: whether a text for which it has no answer is withheld. Otherwise the built-in redactor alone works
+    /// on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
 }
 
 fn hook_timeout_ms() -> u64 {
@@ -544,7 +551,8 @@ mod tests {
         insta::assert_snapshot!(refused("[hooks.redactor]\ntimeout_ms = 5"), @"`hooks.redactor`: neither `command` nor `url`; give one");
         insta::assert_snapshot!(refused("[hooks.summarizer]\nurl = \"ftp://a\""), @"`hooks.summarizer`: `url` must begin with http:// or https://");
         insta::assert_snapshot!(refused("[hooks.token_counter]\ncommand = [\"a\"]\ntimeout_ms = 0"), @"`hooks.token_counter`: `timeout_ms` must be from 1 to 600000");
+        insta::assert_snapshot!(refused("[hooks.summarizer]\ncommand = [\"a\"]\nrequired = true"), @"`hooks.summarizer`: `required` is for the redactor; remove it");
         let missing = ContextConfig::load(Path::new("/nonexistent/context.toml")).unwrap_err().to_string();
-        assert!(missing.starts_with("cannot read `/nonexistent/context.toml`: "), "{missing}");
+        assert!(missing.starts_with("/nonexistent/context.toml: "), "{missing}");
     }
 }

@@ -14,9 +14,10 @@
 //! question.
 //!
 //! Time and size of each answer are bounded. Where a hook fails (no answer in time, an end, something else than such an
-//! object, a summary over its cap), ours does the work, and the record of the prompt says so. A hook that failed several times
-//! in a row is not asked again, so that it costs a bounded time altogether. Where one process serves many, each request counts
-//! by itself ([`Hooks::for_request`]): nobody's texts switch off the redactor of others.
+//! object, a summary over its cap), ours does the work, and the record of the prompt says so. What a redactor that is required
+//! does not answer for is withheld. A hook that failed several times in a row rests, so that it costs a small part of the time,
+//! and is asked again. Where one process serves many, each request counts by itself ([`Hooks::for_request`]): nobody's texts
+//! switch off the redactor of others.
 //!
 //! The token counter is asked about finished prompts. One that is over its budget by that count is compiled again for a
 //! smaller one until it is not, so the budget is a promise under both counts.
@@ -25,9 +26,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -41,8 +41,14 @@ use crate::literal::Document;
 use crate::store::redact;
 use contextweaver_core::text::{Estimator, sha256_hex};
 
-/// Failures in a row after which a hook is not asked again.
+/// Failures in a row after which a hook rests.
 const MOST_FAILURES: usize = 3;
+
+/// How long it rests: a hook that is never right takes a few seconds of each minute.
+const REST: Duration = Duration::from_secs(60);
+
+/// What stands for a text for which a required redactor has no answer.
+const WITHHELD: &str = "[WITHHELD: the redactor gave no answer]";
 
 /// Prompts that are compiled for one count of an outer counter at most, before the last one, which is empty.
 const MOST_ROUNDS: usize = 10;
@@ -77,8 +83,34 @@ pub struct HookError {
 struct Hook {
     exchange: Arc<dyn Exchange>,
     max_bytes: usize,
-    /// In a row.
-    failures: AtomicUsize,
+    failures: Mutex<Failures>,
+}
+
+/// The failures of a hook since its last answer.
+#[derive(Default)]
+struct Failures {
+    in_a_row: usize,
+    last: Option<Instant>,
+}
+
+impl Failures {
+    fn is_resting(&self) -> bool {
+        self.in_a_row >= MOST_FAILURES && self.last.is_some_and(|last| last.elapsed() < REST)
+    }
+
+    fn add(&mut self) {
+        *self = Self { in_a_row: self.in_a_row.saturating_add(1), last: Some(Instant::now()) };
+    }
+}
+
+impl Hook {
+    fn new(exchange: Arc<dyn Exchange>, max_bytes: usize) -> Self {
+        Self { exchange, max_bytes, failures: Mutex::default() }
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The hooks of a conversation. Threads share them by reference.
@@ -87,6 +119,8 @@ pub struct Hooks {
     summarizer: Option<Hook>,
     token_counter: Option<Hook>,
     redactor: Option<Hook>,
+    /// Whether a text is withheld for which the redactor has no answer.
+    withholds: bool,
     notes: Mutex<BTreeMap<String, usize>>,
     /// How long they may be waited for altogether, and until when that is.
     patience: Option<(Duration, Instant)>,
@@ -117,6 +151,7 @@ impl Hooks {
                 Some(_) => http(hook).map_err(|reason| HookError { hook: kind.name(), reason })?,
             };
             hooks = hooks.with(kind, exchange, hook.max_bytes);
+            hooks.withholds |= hook.required;
         }
         Ok(hooks)
     }
@@ -125,12 +160,20 @@ impl Hooks {
     /// say. Questions of more than `max_bytes` bytes are not asked; who answers bounds the time and the size of an answer.
     #[must_use]
     pub fn with(mut self, kind: HookKind, exchange: Box<dyn Exchange>, max_bytes: usize) -> Self {
-        let opened = Some(Hook { exchange: exchange.into(), max_bytes, failures: AtomicUsize::default() });
+        let opened = Some(Hook::new(exchange.into(), max_bytes));
         match kind {
             HookKind::Summarizer => self.summarizer = opened,
             HookKind::TokenCounter => self.token_counter = opened,
             HookKind::Redactor => self.redactor = opened,
         }
+        self
+    }
+
+    /// The same, where the redactor is required: a text for which it has no answer is withheld as a whole, and a mark stands
+    /// in its place. Otherwise such a text is what the built-in redactor makes of it.
+    #[must_use]
+    pub fn withholding(mut self) -> Self {
+        self.withholds = true;
         self
     }
 
@@ -147,17 +190,13 @@ impl Hooks {
     /// when `patience` is over.
     #[must_use]
     pub fn for_request(&self, patience: Duration) -> Self {
-        let same = |hook: &Option<Hook>| {
-            hook.as_ref().map(|hook| Hook {
-                exchange: Arc::clone(&hook.exchange),
-                max_bytes: hook.max_bytes,
-                failures: AtomicUsize::default(),
-            })
-        };
+        let same =
+            |hook: &Option<Hook>| hook.as_ref().map(|hook| Hook::new(Arc::clone(&hook.exchange), hook.max_bytes));
         Self {
             summarizer: same(&self.summarizer),
             token_counter: same(&self.token_counter),
             redactor: same(&self.redactor),
+            withholds: self.withholds,
             notes: Mutex::default(),
             patience: Some((patience, Instant::now() + patience)),
         }
@@ -171,26 +210,31 @@ impl Hooks {
         notes.into_iter().map(told).collect()
     }
 
-    fn note(&self, note: String) {
+    fn note(&self, kind: HookKind, what: &str) {
+        let instead = match kind {
+            HookKind::Redactor if self.withholds => "the text was withheld",
+            _ => "the built-in was used",
+        };
+        let note = format!("hook {}: {what}; {instead}", kind.name());
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry(note).or_default() += 1;
     }
 
     /// What a hook answers, read by `read`; `None` where there is none, or where it failed, which is then noted.
     fn asked<T>(
         &self,
-        (name, hook): (&'static str, Option<&Hook>),
+        (kind, hook): (HookKind, Option<&Hook>),
         question: &Value,
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Option<T> {
         let hook = hook?;
-        if hook.failures.load(Ordering::Relaxed) >= MOST_FAILURES {
-            self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; the built-in was used"));
+        if hook.failures().is_resting() {
+            self.note(kind, &format!("not asked for {} s after {MOST_FAILURES} failures", REST.as_secs()));
             return None;
         }
         let left = self.patience.map(|(patience, until)| (patience, until.saturating_duration_since(Instant::now())));
         if let Some((patience, Duration::ZERO)) = left {
             let seconds = patience.as_secs_f64();
-            self.note(format!("hook {name}: not asked after {seconds} s of one request; the built-in was used"));
+            self.note(kind, &format!("not asked after {seconds} s of one request"));
             return None;
         }
         let left = left.map_or(Duration::MAX, |(_, left)| left);
@@ -206,12 +250,14 @@ impl Hooks {
         };
         match answer() {
             Ok(answer) => {
-                hook.failures.store(0, Ordering::Relaxed);
+                *hook.failures() = Failures::default();
                 Some(answer)
             }
             Err((reason, counts)) => {
-                hook.failures.fetch_add(usize::from(counts), Ordering::Relaxed);
-                self.note(format!("hook {name}: {reason}; the built-in was used"));
+                if counts {
+                    hook.failures().add();
+                }
+                self.note(kind, &reason);
                 None
             }
         }
@@ -232,7 +278,8 @@ impl Hooks {
     /// The tokens of a text by the token counter; `None` without one, or where it fails.
     #[must_use]
     pub fn count(&self, text: &str) -> Option<usize> {
-        self.asked(("token_counter", self.token_counter.as_ref()), &json!({"do": "count", "text": text}), |answer| {
+        let question = json!({"do": "count", "text": text});
+        self.asked((HookKind::TokenCounter, self.token_counter.as_ref()), &question, |answer| {
             let tokens = answer.get("tokens").and_then(Value::as_u64).and_then(|tokens| usize::try_from(tokens).ok());
             tokens.ok_or_else(|| "the answer has no `tokens`, or it is not a number".to_owned())
         })
@@ -285,7 +332,12 @@ impl Redactor for Hooks {
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let ours = redact(text).text;
         let question = json!({"do": "redact", "text": ours});
-        self.asked(("redactor", self.redactor.as_ref()), &question, text_of).map_or(ours, Cow::Owned)
+        match self.asked((HookKind::Redactor, self.redactor.as_ref()), &question, text_of) {
+            Some(theirs) => Cow::Owned(theirs),
+            // There is nothing to see in a text of white space, and metadata has many such.
+            None if self.withholds && !ours.trim().is_empty() => Cow::Owned(WITHHELD.to_owned()),
+            None => ours,
+        }
     }
 }
 
@@ -305,7 +357,7 @@ impl Hooks {
     fn summary(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> Option<String> {
         let hook = self.summarizer.as_ref()?;
         let question = json!({"do": "summarize", "content": content, "media_type": media_type, "tokens": cap});
-        self.asked(("summarizer", Some(hook)), &question, |answer| {
+        self.asked((HookKind::Summarizer, Some(hook)), &question, |answer| {
             let text = text_of(answer)?;
             match estimator.count(&text) {
                 tokens if tokens > cap => Err(format!("the summary has more than the {cap} tokens allowed")),
@@ -572,7 +624,7 @@ mod tests {
     /// A hook that is this script of the shell.
     fn script(script: &str) -> Option<HookConfig> {
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Some(HookConfig { command, url: None, timeout_ms: 400, max_bytes: 200_000 })
+        Some(HookConfig { command, url: None, timeout_ms: 400, max_bytes: 200_000, required: false })
     }
 
     fn manager(hooks: HooksConfig) -> ContextManager {
@@ -661,7 +713,7 @@ mod tests {
                     && notes.contains("; the built-in was used"),
                 "{bad}: {notes}"
             );
-            assert!(notes.contains("not asked after 3 failures"), "{bad}: {notes}");
+            assert!(notes.contains("not asked for 60 s after 3 failures"), "{bad}: {notes}");
             assert!(began.elapsed() < Duration::from_secs(20), "{bad}");
         }
         let absent = HookConfig { command: vec!["/nonexistent".to_owned()], ..script("").unwrap() };
@@ -699,6 +751,52 @@ mod tests {
         let over = hooks.for_request(Duration::ZERO);
         assert_eq!(Redactor::redact(&over, "fine"), "fine");
         assert_eq!(over.notes(), ["hook redactor: not asked after 0 s of one request; the built-in was used"]);
+    }
+
+    #[test]
+    fn a_hook_that_failed_is_asked_again_after_a_rest() {
+        struct Counted(Arc<Mutex<usize>>);
+        impl Exchange for Counted {
+            fn ask(&self, _: &str, _: Duration) -> Result<String, String> {
+                let mut asked = self.0.lock().unwrap();
+                *asked += 1;
+                if *asked > 4 { Ok(json!({"text": "masked"}).to_string()) } else { Err("no".to_owned()) }
+            }
+        }
+        let asked = Arc::default();
+        let hooks = Hooks::default().with(HookKind::Redactor, Box::new(Counted(Arc::clone(&asked))), usize::MAX);
+        let rested = || {
+            let mut failures = hooks.redactor.as_ref().unwrap().failures();
+            failures.last = failures.last.and_then(|last| last.checked_sub(REST));
+        };
+        let redacted =
+            |times: usize| (0..times).map(|_| Redactor::redact(&hooks, "text")).collect::<Vec<_>>().join(" ");
+        assert_eq!((redacted(5).as_str(), *asked.lock().unwrap()), ("text text text text text", 3));
+        rested();
+        // One more failure, and it rests again.
+        assert_eq!((redacted(2).as_str(), *asked.lock().unwrap()), ("text text", 4));
+        rested();
+        assert_eq!((redacted(2).as_str(), *asked.lock().unwrap()), ("masked masked", 6));
+    }
+
+    #[test]
+    fn what_a_required_redactor_does_not_answer_for_is_withheld() {
+        let hook = |answers: &str| script(answers).map(|hook| HookConfig { required: true, ..hook });
+        for (answers, shown, said) in [
+            ("exit 1", false, "hook redactor: the program has ended; the text was withheld"),
+            (r#"while read -r line; do echo '{"text": "a log"}'; done"#, true, ""),
+        ] {
+            let manager = manager(HooksConfig { redactor: hook(answers), ..HooksConfig::default() });
+            let pack = manager.build(Phase::Answer, "log").unwrap();
+            assert_eq!(pack.prompt.contains("a log"), shown, "{}", pack.prompt);
+            assert_eq!(pack.prompt.contains("[WITHHELD: the redactor"), !shown, "{}", pack.prompt);
+            assert!(!pack.prompt.contains("Read the log") && !pack.prompt.contains("block"), "{}", pack.prompt);
+            assert!(pack.stats.notes.join("\n").contains(said), "{:?}", pack.stats.notes);
+        }
+        let hooks = Hooks::open(&HooksConfig { redactor: hook("exit 1"), ..HooksConfig::default() }, &|_| {
+            Err("nothing here reaches an address".to_owned())
+        });
+        assert_eq!(Redactor::redact(&hooks.unwrap().for_request(Duration::ZERO), "text"), WITHHELD);
     }
 
     #[test]

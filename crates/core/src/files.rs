@@ -31,6 +31,13 @@ pub struct ReadError {
     pub reason: Unread,
 }
 
+impl ReadError {
+    /// What the system says when the file at `path` is opened or read.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self { path: path.to_owned(), reason: error.into() }
+    }
+}
+
 /// Why something was not read whole.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
@@ -524,6 +531,8 @@ mod tests {
         assert_eq!(said(read_text_file(&path, 4).unwrap_err()), "FILE: it is not UTF-8; save it as UTF-8");
         fs::remove_file(&path).unwrap();
         assert!(matches!(read_file(&path, 4), Err(ReadError { reason: Unread::System(_), .. })));
+        let of_system = fs::read(&path).map_err(ReadError::at(&path)).unwrap_err();
+        assert_eq!(of_system.to_string(), read_file(&path, 4).unwrap_err().to_string());
         // What never ends is read up to the bound all the same.
         let endless = read_at_most(io::repeat(b'x'), 1 << 20).unwrap_err();
         assert_eq!(endless.to_string(), "it has more than 1 MiB");

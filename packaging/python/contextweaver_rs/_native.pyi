@@ -231,6 +231,7 @@ class ContextManager:
         summarizer: Callable[[str, str, int], str] | None = None,
         token_counter: Callable[[str], int] | None = None,
         redactor: Callable[[str], str] | None = None,
+        require_redactor: bool = False,
         on_build: Callable[[_Phase, dict[str, Any]], object] | None = None,
     ) -> ContextManager: ...
     def ingest(

@@ -14,6 +14,7 @@ use contextweaver_bench::eval::imported::check_run;
 use contextweaver_bench::eval::process::conformance::{Conformance, Rule, Verdict, check, check_context};
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine};
+use contextweaver_core::files::ReadError;
 
 pub(super) const EXAMPLE: &str = "\
 Every rule of docs/engines.md is tried on a small built-in catalog, and a mistake does not end the check. Each line says
@@ -96,7 +97,7 @@ fn found(args: &CheckEngineArgs) -> Result<Conformance> {
         CheckEngineArgs { run: Some(path), queries: Some(queries), catalog, .. } => {
             let source = CatalogSource { catalog: catalog.clone(), lenient: false };
             let collection = source.collection(queries)?;
-            let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = fs::read_to_string(path).map_err(ReadError::at(path))?;
             Ok(check_run(&text, &collection))
         }
         _ => bail!("name an engine with --process, --context, --mcp or --run"),

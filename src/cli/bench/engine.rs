@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use contextweaver_bench::eval::engine::{Engine, Prepared, RouterEngine};
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::process::PROTOCOL;
 use contextweaver_core::catalog::Catalog;
+use contextweaver_core::files::ReadError;
 
 pub(super) const EXAMPLE: &str = "\
 Example:
@@ -98,7 +99,7 @@ pub(super) fn run(args: &EngineArgs, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn load(engine: &RouterEngine, path: &PathBuf) -> Result<Loaded> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = std::fs::read_to_string(path).map_err(ReadError::at(path))?;
     let lines: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let catalog = Arc::new(Catalog::from_values(&lines, None)?);
     let id = |raw: &str| serde_json::from_str::<Value>(raw).ok()?.get("id")?.as_str().map(str::to_owned);

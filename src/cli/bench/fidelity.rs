@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use contextweaver_bench::eval::context::{reach, source};
 use contextweaver_context::FirewallConfig;
 use contextweaver_context::event::Selector;
 use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 
 pub(super) const EXAMPLE: &str = "\
@@ -63,7 +64,7 @@ pub(super) fn run(args: &FidelityArgs, out: &mut dyn Write) -> Result<Outcome> {
     caps.dedup();
     let mut contents = Vec::new();
     for path in &args.files {
-        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        let bytes = fs::read(path).map_err(ReadError::at(path))?;
         contents.extend(large(source::contents(&path.display().to_string(), &bytes)));
     }
     if contents.is_empty() {

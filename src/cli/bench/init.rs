@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::cli::{Outcome, schema};
@@ -19,6 +19,7 @@ use contextweaver_bench::eval::run::{PromptTokens, evaluate};
 use contextweaver_bench::own::template::{self, CATALOG, QUERIES, README, SCHEMA, Start};
 use contextweaver_bench::own::workspace::{GATE_FILE, YOURS};
 use contextweaver_core::catalog::{Catalog, LoadOptions, inspect, load};
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::RoutingConfig;
 
@@ -100,7 +101,7 @@ pub(in crate::cli) fn workspace(
     let bytes = snapshot(source, &catalog)?;
     let tokens = inspect(&catalog, Estimator::Cl100kBase).tokens;
     let (asked, recall_at_5) = match queries {
-        Some(path) => (std::fs::read(path).with_context(|| path.display().to_string())?, measured(catalog, path)?),
+        Some(path) => (std::fs::read(path).map_err(ReadError::at(path))?, measured(catalog, path)?),
         None => (Requests::default().drafts(Some(&catalog)).to_jsonl().into_bytes(), None),
     };
     Ok(vec![
@@ -116,7 +117,7 @@ pub(in crate::cli) fn workspace(
 fn snapshot(source: &Path, catalog: &Catalog) -> Result<Vec<u8>> {
     let is_json = source.is_file() && source.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     if is_json {
-        return std::fs::read(source).with_context(|| source.display().to_string());
+        return Ok(std::fs::read(source).map_err(ReadError::at(source))?);
     }
     Ok(catalog.to_native_json().into_bytes())
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
+use contextweaver_core::files::ReadError;
 use contextweaver_gateway::{AuditCheck, AuditDecision, AuditFilter, AuditLine};
 
 /// Check the audit log of a gateway, and show what it says
@@ -83,7 +84,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn open(file: &Path) -> Result<BufReader<File>> {
-    Ok(BufReader::new(File::open(file).with_context(|| file.display().to_string())?))
+    Ok(BufReader::new(File::open(file).map_err(ReadError::at(file))?))
 }
 
 fn verify(file: &Path, head: Option<&str>, format: Format, out: &mut dyn Write) -> Result<Outcome> {

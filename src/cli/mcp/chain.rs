@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use contextweaver_core::files::ReadError;
 use contextweaver_gateway::{ClientFile, GatewayEntry, Place, Present, convert_beside, discover, quoted, resolved};
 
 /// The configuration where none is named.
@@ -69,7 +70,7 @@ pub(super) fn program() -> PathBuf {
 /// # Errors
 /// It cannot be read, or is not a configuration.
 pub(super) fn present(path: &Path, files: &[ClientFile]) -> Result<Present> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = std::fs::read_to_string(path).map_err(ReadError::at(path))?;
     let mut values = BTreeMap::new();
     for gateway in files.iter().flat_map(ClientFile::gateways) {
         if gateway.config.as_deref().is_some_and(|config| is_same(config, path)) {

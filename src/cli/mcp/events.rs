@@ -24,6 +24,7 @@ use super::watch::{json_line, watch, watch_gateway, written};
 use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::{Price, grouped};
 use contextweaver_gateway::{
     AuditCheck, BadLine, BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings,
@@ -325,15 +326,14 @@ fn print_running(out: &mut dyn Write, stats: &RunningStats, price: Option<&Price
 
 /// Opens a file of events; one that is read `twice` must be a file on a disk.
 fn open(path: &Path, twice: bool) -> Result<BufReader<File>> {
-    let place = || path.display().to_string();
-    let about = path.metadata().with_context(place)?;
+    let about = path.metadata().map_err(ReadError::at(path))?;
     if about.is_dir() {
         bail!("{}: it is a folder; name the file that `diagnostics` of the configuration names", path.display());
     }
     if twice && !about.is_file() {
         bail!("{}: sessions are read from a file on a disk, since it is read twice; save this to one", path.display());
     }
-    Ok(BufReader::new(File::open(path).with_context(place)?))
+    Ok(BufReader::new(File::open(path).map_err(ReadError::at(path))?))
 }
 
 /// Refuses a file with `bad` lines and without any event. A stream cannot be read again.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use super::block_on;
 use crate::cli::Outcome;
+use contextweaver_core::files::ReadError;
 use contextweaver_gateway::{Replay, serve_replay};
 
 /// Serve a recording without its server
@@ -27,9 +28,8 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let place = || args.recording.display().to_string();
-    let file = File::open(&args.recording).with_context(place)?;
-    let replay = Replay::load(BufReader::new(file)).with_context(place)?;
+    let file = File::open(&args.recording).map_err(ReadError::at(&args.recording))?;
+    let replay = Replay::load(BufReader::new(file)).with_context(|| args.recording.display().to_string())?;
     block_on(async { Ok(serve_replay(replay).await?) })?;
     Ok(Outcome::Ok)
 }

@@ -18,7 +18,7 @@ use crate::eval::engine::Engine;
 use crate::eval::record::{Evidence, Facts};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::results::compare::{self, Difference};
-use contextweaver_core::files::without_mark;
+use contextweaver_core::files::{ReadError, without_mark};
 
 /// The name of the file in a workspace.
 pub const RESULTS_FILE: &str = "results.json";
@@ -129,7 +129,7 @@ impl Measured {
 /// # Errors
 /// When it cannot be read, is not a results file, has another form, or has no engine; the message names it.
 pub fn read_base(path: &Path) -> Result<Evaluations> {
-    parse_base(path, &fs::read(path).with_context(|| path.display().to_string())?)
+    parse_base(path, &fs::read(path).map_err(ReadError::at(path))?)
 }
 
 /// Reads the content of the file `path`.

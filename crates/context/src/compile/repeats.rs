@@ -49,54 +49,58 @@ pub(super) fn select<'t>(
     if !ranked.iter().any(|one| repeated(&one.item).is_some()) {
         return pack::select(transcript, ranked, room, (config, firewall), (meter, ledger));
     }
+    let places: BTreeMap<usize, usize> = ranked.iter().enumerate().map(|(place, one)| (one.position, place)).collect();
+    // By their positions in the transcript.
     let mut restated: BTreeMap<usize, Restated<'t>> = BTreeMap::new();
     // What keeps its line, whatever that names.
     let mut kept = BTreeSet::new();
     for _ in 0..MOST_ROUNDS {
         let mut noted = ledger.clone();
         let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, &mut noted))?;
-        let refused = refused(&ranked, &packed, transcript, &restated);
-        let lost = lost(&ranked, &packed, transcript, &kept);
+        let shown: BTreeSet<usize> = packed.iter().map(|one| one.scored.position).collect();
+        let refused: Vec<usize> = restated.keys().copied().filter(|position| !shown.contains(position)).collect();
+        let lost = lost(&packed).into_iter().map(|place| packed[place].scored.position);
+        let lost: Vec<usize> = lost.filter(|position| !kept.contains(position)).collect();
         if refused.is_empty() && lost.is_empty() {
-            let packed = filled(&ranked, packed, transcript, room, (config, firewall), writing, &mut restated)?;
-            note(&mut noted, &ranked, restated);
+            let packed = filled(packed, transcript, room, (config, firewall), writing, &mut restated)?;
+            note(&mut noted, &restated);
             *ledger = noted;
             return Ok(packed);
         }
-        for place in refused {
-            kept.insert(place);
-            if let Some(one) = restated.remove(&place) {
-                ranked[place] = one.line;
+        for position in refused {
+            kept.insert(position);
+            if let Some(one) = restated.remove(&position) {
+                ranked[places[&position]] = one.line;
             }
         }
         let mut seen = Seen::default();
-        for place in lost {
+        for position in lost {
+            let place = places[&position];
             let call = call_of(transcript, &ranked[place], config);
             let screened = firewall.screen_repeat(call, &ranked[place].item, &mut seen);
             let written = screened.and_then(|one| Some(((writing.section)(&one.item)?, one)));
             let Some((section, one)) = written else {
-                kept.insert(place);
+                kept.insert(position);
                 continue;
             };
             let (cost, item) = (meter.units(&section), Cow::Owned(one.item));
             let scored = Scored { item, section, cost, ..ranked[place].clone() };
             let before = std::mem::replace(&mut ranked[place], scored);
-            let line = restated.remove(&place).map_or(before, |earlier| earlier.line);
-            restated.insert(place, Restated { line, stats: one.stats });
+            let line = restated.remove(&position).map_or(before, |earlier| earlier.line);
+            restated.insert(position, Restated { line, stats: one.stats });
         }
     }
-    for (place, one) in std::mem::take(&mut restated) {
-        ranked[place] = one.line;
+    for (position, one) in std::mem::take(&mut restated) {
+        ranked[places[&position]] = one.line;
     }
-    let packed = pack::select(transcript, ranked.clone(), room, (config, firewall), (meter, ledger))?;
-    let packed = filled(&ranked, packed, transcript, room, (config, firewall), writing, &mut restated)?;
-    note(ledger, &ranked, restated);
+    let packed = pack::select(transcript, ranked, room, (config, firewall), (meter, ledger))?;
+    let packed = filled(packed, transcript, room, (config, firewall), writing, &mut restated)?;
+    note(ledger, &restated);
     Ok(packed)
 }
 
 /// The items of the prompt, with contents in place of lines that name what is not there, as far as the room goes that is left.
 fn filled<'t>(
-    ranked: &[Scored<'t>],
     mut packed: Vec<Packed<'t>>,
     transcript: &Transcript,
     room: usize,
@@ -106,22 +110,21 @@ fn filled<'t>(
 ) -> Result<Vec<Packed<'t>>, CompileError> {
     let mut free = room.saturating_sub(packed.iter().map(|one| one.scored.cost).sum());
     let mut seen = Seen::default();
-    for place in lost(ranked, &packed, transcript, &BTreeSet::new()) {
-        let line = &ranked[place];
+    for place in lost(&packed) {
+        let line = &packed[place].scored;
         let screened = firewall.screen_repeat(call_of(transcript, line, config), &line.item, &mut seen);
-        let Some(entry) = packed.iter_mut().find(|one| one.scored.position == line.position) else { continue };
         let shown = match screened {
             Some(screened) => shortest(line, screened, firewall, writing)?,
             None => None,
         };
-        let Some((scored, stats, form)) = shown.filter(|(scored, ..)| scored.cost <= entry.scored.cost + free) else {
+        let Some((scored, stats, form)) = shown.filter(|(scored, ..)| scored.cost <= line.cost + free) else {
             // Nothing else is to name this one.
             seen = Seen::default();
             continue;
         };
-        free = free + entry.scored.cost - scored.cost;
-        *entry = Packed { scored, form };
-        restated.insert(place, Restated { line: line.clone(), stats });
+        free = free + line.cost - scored.cost;
+        let line = std::mem::replace(&mut packed[place], Packed { scored, form }).scored;
+        restated.insert(line.position, Restated { line, stats });
     }
     Ok(packed)
 }
@@ -151,26 +154,8 @@ fn shortest<'t>(
     }))
 }
 
-/// How the item at each position of the transcript is shown; `None` for one that is not.
-fn forms(packed: &[Packed<'_>], transcript: &Transcript) -> Vec<Option<Form>> {
-    let mut forms = vec![None; transcript.len()];
-    packed.iter().for_each(|one| forms[one.scored.position] = Some(one.form));
-    forms
-}
-
-/// The places of the results that show their content and are not in the prompt.
-fn refused(
-    ranked: &[Scored<'_>],
-    packed: &[Packed<'_>],
-    transcript: &Transcript,
-    restated: &BTreeMap<usize, Restated<'_>>,
-) -> Vec<usize> {
-    let forms = forms(packed, transcript);
-    restated.keys().copied().filter(|&place| forms[ranked[place].position].is_none()).collect()
-}
-
-/// The places of the results in the prompt that name one whose content is not there, best first.
-fn lost(ranked: &[Scored<'_>], packed: &[Packed<'_>], transcript: &Transcript, kept: &BTreeSet<usize>) -> Vec<usize> {
+/// The places among the items of the prompt, best first, of the results that name one whose content is not there.
+fn lost(packed: &[Packed<'_>]) -> Vec<usize> {
     // The shorter form of a repeat is a summary of its content.
     let with_content = packed.iter().filter(|one| one.form == Form::Condensed || repeated(&one.scored.item).is_none());
     let with_content: Vec<&Scored<'_>> = with_content.map(|one| &one.scored).collect();
@@ -180,12 +165,9 @@ fn lost(ranked: &[Scored<'_>], packed: &[Packed<'_>], transcript: &Transcript, k
         let label = || structured_label(of);
         handles.contains(of) || with_content.iter().any(|one| one.section.contains(&label()))
     };
-    let forms = forms(packed, transcript);
-    let is_lost = |place: &usize| {
-        let Scored { position, item, .. } = &ranked[*place];
-        forms[*position] == Some(Form::Whole) && repeated(item).is_some_and(|of| !is_there(of))
-    };
-    (0..ranked.len()).filter(|place| !kept.contains(place)).filter(is_lost).collect()
+    let is_lost =
+        |one: &Packed<'_>| one.form == Form::Whole && repeated(&one.scored.item).is_some_and(|of| !is_there(of));
+    packed.iter().enumerate().filter(|(_, one)| is_lost(one)).map(|(place, _)| place).collect()
 }
 
 /// The call of a result as it was sent. One that may not be read is not compared with anything.
@@ -195,11 +177,11 @@ fn call_of<'t>(transcript: &'t Transcript, result: &Scored<'_>, config: &Context
 }
 
 /// Records what the firewall did with the results that show their content.
-fn note(ledger: &mut Ledger, ranked: &[Scored<'_>], restated: BTreeMap<usize, Restated<'_>>) {
-    let stats: BTreeMap<_, _> = restated.into_iter().map(|(place, one)| (&ranked[place].item.id, one.stats)).collect();
+fn note(ledger: &mut Ledger, restated: &BTreeMap<usize, Restated<'_>>) {
+    let stats: BTreeMap<_, _> = restated.values().map(|one| (&one.line.item.id, &one.stats)).collect();
     for event in ledger.events.iter_mut().filter(|event| event.cause == FirewallCause::Screened) {
         if let Some(stats) = stats.get(&event.item_id) {
-            event.stats = stats.clone();
+            event.stats = (*stats).clone();
         }
     }
 }

@@ -60,7 +60,11 @@ impl<'f> Mask<'f> {
     /// Masks a text.
     pub(crate) fn text(&mut self, text: &mut String) {
         if self.firewall.redactor.is_none() || text.len() > LONGEST_REPEATED {
-            if let Cow::Owned(clean) = self.firewall.taken_in(text) {
+            let clean = match self.firewall.taken_in(text) {
+                Cow::Borrowed(same) if std::ptr::eq(same, text.as_str()) => None,
+                clean => Some(clean.into_owned()),
+            };
+            if let Some(clean) = clean {
                 *text = clean;
             }
         } else if let Some(clean) = self.answers.get(text.as_str()) {

@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::knowledge::{
-    Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, withheld_by, withheld_within,
-    words,
-};
+use super::knowledge::{Entries, Knowledge, LeftOut, MOST_LABEL, cut, masked_members, text, until, withheld, words};
 use crate::adapters::of_card;
 use crate::literal::{self, Dialect, Document};
 
@@ -101,9 +98,8 @@ fn unpacked(pack: &Map<String, Value>, entry: &Value) -> Value {
     let mut skill = entry.get("skill").unwrap_or(entry).clone();
     if let Some(members) = skill.as_object_mut() {
         let around = pack.iter().chain(entry.as_object().into_iter().flatten());
-        let around = around.filter(|(name, value)| !value.is_null() && !["skills", "skill"].contains(&name.as_str()));
-        let keeps_back = |name: &str, value: &Value| withheld_by(name, value).or_else(|| withheld_within(value));
-        let kept_back = around.filter(|(name, value)| keeps_back(name, value).is_some());
+        let around = around.filter(|(name, _)| !["skills", "skill"].contains(&name.as_str()));
+        let kept_back = around.filter(|member| withheld([*member]).is_some());
         members.extend(kept_back.map(|(name, value)| (name.clone(), value.clone())));
     }
     skill

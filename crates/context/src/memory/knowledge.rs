@@ -86,34 +86,49 @@ pub(super) struct Knowledge {
 /// A text without its secrets. What is divided or cut afterwards is masked before: half a secret is not recognised.
 fn masked(text: &str) -> String {
     let text = redact(&clean(text)).text.into_owned();
-    let (mut whole, mut last) = (String::with_capacity(text.len()), 0);
+    // The last line that may be a name.
+    let (mut whole, mut last) = (String::with_capacity(text.len()), 0..0);
     for line in text.split_inclusive('\n') {
-        if line.trim().is_empty() {
+        // The value may stand in a block of code.
+        if line.trim().is_empty() || ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence)) {
             whole.push_str(line);
             continue;
         }
         // A prompt shows both on one line, and a secret by its name is found on one line alone. Its value may be a list or a
         // block of YAML.
-        let name = whole.get(last..).unwrap_or_default().trim_end().trim_end_matches(['|', '>', '-', '+']).trim_end();
-        if name.ends_with(['=', ':']) {
-            let joined = format!("{name} {}", line.trim_start().trim_start_matches(['-', '*', '>', ' ']));
-            let joined = redact(&joined);
-            if !joined.found.is_empty() {
-                // The name may be a heading, so its line stays one.
-                let (start, value) = match joined.text.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')) {
-                    Some(value) => (whole.len(), value),
-                    None => (last, &*joined.text),
-                };
-                whole.truncate(start);
-                last = start;
-                whole.push_str(value);
-                continue;
-            }
-        }
-        last = whole.len();
-        whole.push_str(line);
+        let named = whole.get(last.clone()).unwrap_or_default().trim_end().trim_end_matches(['|', '>', '-', '+']);
+        let name = named.trim_end().trim_end_matches(['*', '_', '`']);
+        let joined = name.ends_with(['=', ':']).then(|| format!("{name} {}", without_marks(line)));
+        let redacted = joined.as_deref().map(redact).filter(|redacted| !redacted.found.is_empty());
+        // The name may be a heading, so its line stays one.
+        let value = |text: &str| text.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned);
+        let (start, shown) = match &redacted {
+            None => (whole.len(), line.to_owned()),
+            Some(redacted) => match value(&redacted.text) {
+                Some(value) => (whole.len(), value),
+                None => (last.start, redacted.text.to_string()),
+            },
+        };
+        whole.truncate(start);
+        whole.push_str(&shown);
+        last = start..whole.len();
     }
     whole
+}
+
+/// A line of Markdown or YAML without what makes it an entry of a list, or a part of a quotation.
+fn without_marks(line: &str) -> &str {
+    const MARKS: [char; 7] = ['-', '*', '+', '>', '\u{2022}', '\u{2013}', '\u{2014}'];
+    const BOXES: [&str; 3] = ["[ ]", "[x]", "[X]"];
+    let mut rest = line.trim_start();
+    loop {
+        let numbered = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_number = (1..=3).contains(&(rest.len() - numbered.len()));
+        let number = || numbered.strip_prefix(['.', ')']).filter(|rest| is_number && rest.starts_with(' '));
+        let entry = rest.strip_prefix(MARKS).or_else(|| BOXES.iter().find_map(|one| rest.strip_prefix(one)));
+        let Some(after) = entry.or_else(number) else { return rest };
+        rest = after.trim_start();
+    }
 }
 
 /// Members without the secrets in their texts.
@@ -332,15 +347,17 @@ fn conflicts(keys: &BTreeMap<&str, Vec<&Document>>) -> Vec<String> {
 const STATES: [&str; 2] = ["status", "lifecycle_state"];
 const LEVEL: &str = "sensitivity";
 
-/// Why a document or card is not for prompts, if it is not: by its own members, or by those of something within it.
-pub(super) fn withheld(members: &Map<String, Value>) -> Option<String> {
-    let own = members.iter().filter(|(_, value)| !value.is_null()).find_map(|(name, value)| withheld_by(name, value));
-    own.or_else(|| members.values().find_map(withheld_within))
+/// Why a document or card with these members is not for prompts, if it is not: by them, or by those of something within
+/// them.
+pub(super) fn withheld<'m>(members: impl IntoIterator<Item = (&'m String, &'m Value)> + Clone) -> Option<String> {
+    let mut own = members.clone().into_iter().filter(|(_, value)| !value.is_null());
+    own.find_map(|(name, value)| withheld_by(name, value))
+        .or_else(|| members.into_iter().find_map(|(_, value)| withheld_within(value)))
 }
 
 /// Why something within a document or card keeps it out of prompts, if something does. A `status` may be that of anything
 /// there, and a number or an object under the other names may measure or describe something: only a text is one of ours.
-pub(super) fn withheld_within(value: &Value) -> Option<String> {
+fn withheld_within(value: &Value) -> Option<String> {
     match value {
         Value::Array(values) => values.iter().find_map(withheld_within),
         Value::Object(members) => {
@@ -364,7 +381,7 @@ pub(super) fn withheld_within(value: &Value) -> Option<String> {
 }
 
 /// Why a member keeps what has it out of prompts, if it does.
-pub(super) fn withheld_by(name: &str, value: &Value) -> Option<String> {
+fn withheld_by(name: &str, value: &Value) -> Option<String> {
     let name = name.trim().to_lowercase();
     if STATES.contains(&name.as_str()) {
         return state_withheld(&name, value);

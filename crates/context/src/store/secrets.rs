@@ -273,13 +273,12 @@ struct Scanner {
 const SECRET_NAMES: &str = "api[_-]?key|secret[_-]?access[_-]?key|access[_-]?key|secret[_-]?key|client[_-]?secret|\
     (?:auth|access|refresh|private)[_-]?token|secret";
 
-/// The text between a name and its value, as a pattern.
-const ASSIGNS: &str = r#"(?:\\*["'])?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"#;
+/// The text between a name and its value, as a pattern. In Markdown the name may be marked as code or as important.
+const ASSIGNS: &str = r#"(?:\\*["']|`|\*{1,2})?[ \t]{0,8}(?:=>|:=|[:=])(?:`|\*{1,2})?[ \t]{0,8}"#;
 
-/// The value of a name: in quotes (plain, or those of JSON within JSON) or up to a delimiter. Its first 40 bytes
-/// decide, so that names that follow each other without a delimiter are not read again and again.
-const ASSIGNED: &str =
-    r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
+/// The value of a name: in quotes (plain, or those of JSON within JSON), as code in Markdown, or up to a delimiter. Its first 40
+/// bytes decide, so that names that follow each other without a delimiter are not read again and again.
+const ASSIGNED: &str = r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|`([^`\s]{4,128})`|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
 
 /// A value in quotes that has blanks in it, on one line: a pass phrase.
 const PHRASE: &str =
@@ -458,10 +457,11 @@ const ROWS: &[Row] = &[
     (Family::AgeKey, "AGE-SECRET-KEY-1", "a", Before::Word, "AGE-SECRET-KEY-1[A-Z0-9]{58}", Value::Key),
 ];
 
-/// Values in the place of a secret that are not secrets: references, words for a type or for nothing, paths.
+/// Values in the place of a secret that are not secrets: references, words for a type or for nothing, words that Markdown
+/// stresses, paths.
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"\A(?:\$[({]|\$[A-Za-z_]+\z|\{|<|\*{3}|%[({]|\[|[xX.]{4}|/|~/|arn:|https?://|(?i-u:null|none|nil|true|false|undefined|string|password|passwd|secret|token|required|optional|redacted|hidden|changeme|example|placeholder|unknown|your[_-][!-~]*|(?:env|process|os|config|settings|self|this)\.[!-~]*)\z)",
+        r"\A(?:\$[({]|\$[A-Za-z_]+\z|\{|<|\*{3}|\*{1,2}[A-Za-z]+\*{1,2}\z|%[({]|\[|[xX.]{4}|/|~/|arn:|https?://|(?i-u:null|none|nil|true|false|undefined|string|password|passwd|secret|token|required|optional|redacted|hidden|changeme|example|placeholder|unknown|your[_-][!-~]*|(?:env|process|os|config|settings|self|this)\.[!-~]*)\z)",
     )
 });
 
@@ -720,6 +720,12 @@ mod tests {
             (F::Password, "{\"password\": \"", "My dog 7 years".to_owned(), "\"}"),
             (F::Password, "{\\\"password\\\":\\\"", "My dog 7 years".to_owned(), "\\\"}"),
             (F::Password, "{'passwd': '", "my \"2\" dogs".to_owned(), "'}"),
+            (F::Password, "**Password:** ", "hunter22".to_owned(), "\n"),
+            (F::Password, "- *password*: ", "hunter22".to_owned(), "\n"),
+            (F::Password, "the password: `", "hunter,22".to_owned(), "` of the pool"),
+            (F::Password, "`DB_PASSWORD`: `", "hunter22".to_owned(), "`"),
+            (F::Password, "`password=", "hunter22".to_owned(), "`"),
+            (F::Secret, "**API key** secret: `", mixed(30), "`"),
             (F::Secret, "\"client_secret\": \"", mixed(30), "\""),
             (F::Secret, "x-api-key: ", hex(32), "\n"),
             (F::Secret, "TWILIO_AUTH_TOKEN=", hex(32), "\n"),
@@ -843,6 +849,9 @@ mod tests {
                 .to_owned(),
             "print(\"password: \" + name + \" 2\"), password=\"\", user=\"Ada 7\", pwd: \" 1 \"".to_owned(),
             "passphrase: \"correct horse battery staple\", password: \"see section 3\"".to_owned(),
+            "**Password:** required, `password`: `string`, password: `${PASSWORD1}`, the `password`: **not** shown"
+                .to_owned(),
+            "password:********, password:**, *password*: ******, secret: `sha`".to_owned(),
             "glpat-example.com.1, xoxo-hugs-and-kisses, xoxb-your-token".to_owned(),
             "PWD=/home/me/project1 OLDPWD=/tmp/a1".to_owned(),
             "secret: arn:aws:secretsmanager:eu-west-1:123456789012:secret:name-1".to_owned(),

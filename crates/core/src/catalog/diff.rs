@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::inspect::{definition_tokens, joined, server_versions};
 use super::load::{FIELDS, all_metadata, is_version_of, take_version};
 use super::near::pair_most_similar;
-use super::tool_id::argument_shape;
+use super::tool_id::{argument_shape, version_in_id};
 use super::{Catalog, Kind, Safety, SelectableItem};
 use crate::text::{Analyzer, Estimator, TermSet};
 
@@ -457,7 +457,8 @@ const META: &str = "_meta";
 fn without_version(item: &SelectableItem, meta: Option<&mut Value>) -> bool {
     let Some(meta) = meta.and_then(Value::as_object_mut) else { return false };
     let mut rest = meta.clone();
-    if item.version.is_none() || take_version(&mut rest) != item.version {
+    let (own, said) = (item.version.as_deref(), take_version(&mut rest));
+    if own.is_none() || said.as_deref() != own && said != own.map(version_in_id) {
         return false;
     }
     *meta = rest;
@@ -664,17 +665,25 @@ mod tests {
             report.namespaces[0].changed[0].changes,
             [Change::Version(VersionChange { old: None, new: Some("7".to_owned()) })]
         );
-        // The native form says the same, and so do two of them whose versions differ and nothing else.
-        let native = |own: &str| {
-            let catalog = Catalog::from_values(&tools(own, "1")[1..2], Some("s")).unwrap();
+        // The native form says the same, and so do two of them whose versions differ and nothing else, also where ids
+        // cannot hold the whole version.
+        let in_id = |own: &str| tool("in_id", json!({"version": own, "_meta": {"version": version_in_id(own)}}), "1");
+        let native = |tool: Value| {
+            let catalog = Catalog::from_values(&[tool], Some("s")).unwrap();
             (Catalog::from_json(&catalog.to_native_json()).unwrap(), catalog)
         };
-        let (before, after) = (native("1"), native("2"));
-        assert!(diff(&before.0, &before.1, Estimator::CharsDiv4).is_same());
-        for (old, new) in [(&before.0, &after.0), (&before.0, &after.1), (&before.1, &after.1)] {
-            let report = diff(old, new, Estimator::CharsDiv4);
-            let change = Change::Version(VersionChange { old: Some("1".to_owned()), new: Some("2".to_owned()) });
-            assert_eq!(report.namespaces[0].changed[0].changes, [change]);
+        let in_meta = |own: &str| tools(own, "1")[1].clone();
+        for (older, newer, [before, after]) in
+            [("1", "2", ["1", "2"].map(in_meta)), ("1+a/1", "1+a/2", ["1+a/1", "1+a/2"].map(in_id))]
+        {
+            let (before, after) = (native(before), native(after));
+            assert!(diff(&before.0, &before.1, Estimator::CharsDiv4).is_same());
+            for (old, new) in [(&before.0, &after.0), (&before.0, &after.1), (&before.1, &after.1)] {
+                let report = diff(old, new, Estimator::CharsDiv4);
+                let change =
+                    Change::Version(VersionChange { old: Some(older.to_owned()), new: Some(newer.to_owned()) });
+                assert_eq!(report.namespaces[0].changed[0].changes, [change]);
+            }
         }
         // Versions take no part in what a model or a ranking sees.
         let tokens = |tools: &[Value]| {

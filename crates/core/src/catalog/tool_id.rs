@@ -327,7 +327,7 @@ fn is_name_start(character: char) -> bool {
     character.is_ascii_alphabetic() || character == '_'
 }
 
-pub(super) fn is_name_character(character: char) -> bool {
+fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }
 
@@ -343,6 +343,11 @@ pub(super) fn is_namespace(text: &str) -> bool {
 
 pub(super) fn is_version(text: &str) -> bool {
     (1..=MAX_VERSION).contains(&text.len()) && text.chars().all(is_name_character)
+}
+
+/// A version with `_` for each character that ids cannot hold.
+pub(super) fn version_in_id(version: &str) -> String {
+    version.replace(|character| !is_name_character(character), "_")
 }
 
 fn is_hash8(text: &str) -> bool {

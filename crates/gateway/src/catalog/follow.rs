@@ -195,7 +195,10 @@ async fn watch_again(serving: Weak<Serving>, subscriptions: Arc<Subscriptions>, 
         let tell = || owner.request(Call::own("resources/subscribe", Some(&params)));
         match subscriptions.renew(&uri, tell).await {
             Some(Ok(_)) => tell_of_update(&serving, &uri),
-            Some(Err(fault)) => tracing::warn!(%upstream, uri, %fault, "changes of a resource are not heard any more"),
+            Some(Err(fault)) => {
+                let fault = owner.shown(fault);
+                tracing::warn!(%upstream, uri, %fault, "changes of a resource are not heard any more");
+            }
             None => {}
         }
     }

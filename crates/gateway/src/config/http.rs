@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper::http::uri::Authority;
+use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::caller::{CallerBounds, EntryError, check_name};
@@ -229,11 +230,7 @@ fn origin_parts(origin: &str) -> Option<(String, String, Option<u16>)> {
 
 /// A proxy whose word about the address of a client is taken: an address, or a network as in `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProxyRule {
-    /// Its bits after the first `bits` are zero.
-    network: IpAddr,
-    bits: u32,
-}
+pub struct ProxyRule(IpNet);
 
 impl ProxyRule {
     /// Reads a rule about proxies.
@@ -242,36 +239,21 @@ impl ProxyRule {
     /// The text is neither an address nor a network.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let bad = || RuleError::Proxy { text: text.to_owned() };
+        // `IpNet` would read `010.0.0.0` too, whose first number others take for an octal one.
         let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| bad())?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let bits: u32 = match bits {
-            None => all,
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= all).ok_or_else(bad)?,
-        };
+        let all = IpNet::from(address).prefix_len();
+        let bits: u8 = bits.map_or(Ok(all), str::parse).map_err(|_| bad())?;
         let canonical = address.to_canonical();
         // An address of IPv4 in the form of IPv6 has 96 bits in front.
-        let bits = if canonical.is_ipv4() { bits.checked_sub(all - 32).ok_or_else(bad)? } else { bits };
-        Ok(Self { network: first_bits(canonical, bits), bits })
+        let before = if canonical.is_ipv4() { all - 32 } else { 0 };
+        let network = bits.checked_sub(before).and_then(|bits| IpNet::new(canonical, bits).ok());
+        Ok(Self(network.ok_or_else(bad)?.trunc()))
     }
 
     /// Whether the address is that of the proxy.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
-        first_bits(address.to_canonical(), self.bits) == self.network
-    }
-}
-
-/// The address with zeros after its first `bits`.
-fn first_bits(address: IpAddr, bits: u32) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let kept = u32::MAX.checked_shl(32_u32.saturating_sub(bits)).unwrap_or_default();
-            Ipv4Addr::from_bits(address.to_bits() & kept).into()
-        }
-        IpAddr::V6(address) => {
-            let kept = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or_default();
-            Ipv6Addr::from_bits(address.to_bits() & kept).into()
-        }
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -752,6 +734,7 @@ mod tests {
             "10.0.0.0/",
             "10.0.0.0/-1",
             "10.0.0/8",
+            "010.0.0.0/8",
             "::/129",
             "::ffff:192.0.2.0/95",
             "10.0.0.1:80",

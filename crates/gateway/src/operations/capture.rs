@@ -47,7 +47,8 @@ impl Capture {
         self.server.info.as_ref()?.get("name")?.as_str().filter(|name| !name.is_empty())
     }
 
-    /// The file: a JSON object with `server`, `tools`, `resources`, `resourceTemplates` and `prompts`.
+    /// The file: a JSON object with `server`, `tools`, `resources`, `resourceTemplates` and `prompts`, and `serverInfo` where
+    /// the server says what it is.
     #[must_use]
     pub fn to_json(&self, server: &str) -> String {
         let name = serde_json::Value::from(server);
@@ -58,7 +59,9 @@ impl Capture {
             ("prompts", &self.listing.prompts),
         ];
         let lists = lists.map(|(key, list)| format!("\"{key}\": {}", lines(list)));
-        format!("{{\n\"server\": {name},\n{}\n}}\n", lists.join(",\n"))
+        let info = self.server.info.as_ref().filter(|info| info.is_object());
+        let info = info.map_or(String::new(), |info| format!("\"serverInfo\": {info},\n"));
+        format!("{{\n\"server\": {name},\n{info}{}\n}}\n", lists.join(",\n"))
     }
 }
 
@@ -86,11 +89,14 @@ mod tests {
             templates: vec![raw(r#"{"uriTemplate":"x://{y}","name":"t"}"#)],
             ..Listing::default()
         };
-        let capture = Capture { server: ServerInfo::default(), listing, took: Duration::ZERO };
+        let info = Some(serde_json::json!({"name": "theirs", "version": "1.2.0"}));
+        let server = ServerInfo { info, ..ServerInfo::default() };
+        let capture = Capture { server, listing, took: Duration::ZERO };
         let text = capture.to_json("my \"server\"");
         insta::assert_snapshot!(text, @r#"
     {
     "server": "my \"server\"",
+    "serverInfo": {"name":"theirs","version":"1.2.0"},
     "tools": [
     {"name":"read","inputSchema":{"type" : "object"},"execution":{"b":1.0e0,"a":2},"description":"Reads"}
     ],
@@ -111,5 +117,6 @@ mod tests {
         let raws: Vec<&str> = items.iter().filter_map(|item| item.raw.as_ref()).map(|raw| raw.get()).collect();
         assert!(raws.contains(&tool), "{raws:?}");
         assert_eq!(items[0].server.as_deref(), Some("my \"server\""));
+        assert_eq!(items[0].server_version.as_deref(), Some("1.2.0"));
     }
 }

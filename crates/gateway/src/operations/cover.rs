@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::import::{divided, is_harmless, is_secret_name, is_short_secret, is_user_flag};
+use super::likely_secrets::{divided, is_harmless, is_secret_name, is_short_secret, is_user_flag};
 use crate::common::masks::LARGEST_SECRET;
 use crate::common::settings::Reference;
 use contextweaver_context::store::redact;

@@ -24,7 +24,6 @@ use crate::guard::state::Pinned;
 use crate::operations::capture::Capture;
 use crate::protocol::listing::{self as protocol, ServerInfo};
 use crate::results::artifacts::is_for_database;
-use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::upstream::bubblewrap::Launch;
 use crate::upstream::built_in::{database, documents};
@@ -758,18 +757,10 @@ fn look_ahead(config: &GatewayConfig, captures: Captures) -> (Option<Outlook>, V
     let view = CatalogView::of_items(1, items, left_out, listings, &config.routing);
     let Some(view) = view.ok().filter(|view| view.tools.is_some()) else { return (None, Vec::new(), of_each) };
     let tools = view.counts().tools;
-    let (tokens, of_gateway) = view.definition_tokens();
-    let (listed_tools, listed_tokens) = match config.mode {
-        Mode::Gateway => {
-            let own = MetaTool::offered(Mode::Gateway, view.resources.is_some(), view.prompts.is_some());
-            (own.count(), of_gateway)
-        }
-        Mode::Proxy | Mode::Passthrough => {
-            let pages = view.lists(config.mode).tools.entries();
-            (pages.len(), pages.iter().map(|tool| Estimator::Cl100kBase.count(&format!("{tool}\n")) as u64).sum())
-        }
-    };
-    (Some(Outlook { mode: config.mode, tools, listed_tools, tokens, listed_tokens }), pairs, of_each)
+    let tokens = of_each.values().sum();
+    let listed = view.lists(config.mode).tools.entries();
+    let listed_tokens = listed.iter().map(|tool| Estimator::Cl100kBase.count(&format!("{tool}\n")) as u64).sum();
+    (Some(Outlook { mode: config.mode, tools, listed_tools: listed.len(), tokens, listed_tokens }), pairs, of_each)
 }
 
 /// The pairs of tools whose words are nearly or exactly the same, the likest first.

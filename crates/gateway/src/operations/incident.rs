@@ -14,7 +14,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::cover::Cover;
-use super::import::{is_harmless, is_secret_name};
+use super::likely_secrets::{is_harmless, is_secret_name};
 use crate::common::yaml;
 use crate::config::file::GatewayConfig;
 use crate::telemetry::run::timestamp;

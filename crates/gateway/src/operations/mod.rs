@@ -16,6 +16,7 @@ pub(crate) mod event_stats;
 pub(crate) mod import;
 pub(crate) mod incident;
 pub(crate) mod inspect;
+mod likely_secrets;
 pub(crate) mod memory;
 pub(crate) mod recording;
 pub(crate) mod references;

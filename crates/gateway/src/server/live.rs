@@ -65,3 +65,45 @@ async fn retire(before: Arc<Gateway>, gone: Vec<Arc<Upstream>>) {
         upstream.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::tests::shop::{Scene, Who, configured, run};
+
+    #[test]
+    fn an_upstream_that_never_answers_holds_up_neither_the_calls_nor_the_next_configuration_for_long() {
+        const DEAF: &str = r#"
+startup: {upstream_timeout_seconds: 0.5}
+upstreams: {deaf: {command: sh, args: [-c, "cat > /dev/null"], era: legacy, required: true}}
+"#;
+        run(async {
+            let (mut config, shop) = configured(DEAF, &["shop"]);
+            let next = config.clone();
+            config.upstreams.remove("deaf");
+            let live = Live::from(Gateway::start(config).await.unwrap());
+            let before = live.now();
+            let call = async || {
+                let scene = Scene { shop: Arc::clone(&shop), gateway: live.now() };
+                scene.outcome(&scene.client(Who::Mute), "price", r#"{"id": 1}"#).await
+            };
+            assert_eq!(call().await, "ok");
+            let began = Instant::now();
+            let mut replaced = pin!(live.replace(next));
+            let meanwhile = tokio::select! {
+                biased;
+                replaced = &mut replaced => panic!("it is not waited for: {replaced:?}"),
+                outcome = call() => outcome,
+            };
+            assert_eq!(meanwhile, "ok");
+            let refused = replaced.await.unwrap_err().to_string();
+            assert!(refused.contains("`deaf` did not start: no answer within 0.5 s"), "{refused}");
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+            assert!(Arc::ptr_eq(&before, &live.now()));
+            assert_eq!(call().await, "ok");
+        });
+    }
+}

@@ -493,6 +493,7 @@ impl Passthrough {
                 let params = Raw::of(&json!({ "uri": uri }));
                 let tell = || upstream.request(Call::own("resources/unsubscribe", Some(&params)));
                 if let Err(fault) = subscriptions.end(&uri, tell).await {
+                    let fault = upstream.shown(fault);
                     tracing::debug!(upstream = upstream.name(), %fault, "a resource is still watched");
                 }
             });

@@ -100,6 +100,10 @@ fn what_an_upstream_prints_is_logged_without_secrets() {
 startup: {min_healthy_upstreams: 0, fail_on_empty_catalog: false, upstream_timeout_seconds: 2}
 upstreams:
   printing: {command: sh, args: [-c, "echo given $0 and KEY >&2; exit 1", "${env:SECRET}"], era: legacy}
+  wrong:
+    command: sh
+    args: [-c, "read line; printf '{\"id\":7,\"error\":{\"code\":\"%s\"}}\\n{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":\"%s\"}}\\n' $0 $0; read line", "${env:SECRET}"]
+    era: legacy
 "#;
     let key = format!("ghp_{}", "a1B2".repeat(9));
     let config = GatewayConfig::parse(&PRINTING.replace("KEY", &key), Path::new("."), &environment).unwrap();
@@ -126,5 +130,8 @@ upstreams:
         assert!(line.contains("given ${env:SECRET} and [REDACTED: github_token]"), "{line}");
     }
     assert!(lines.iter().any(|line| line.starts_with("DEBUG ") && line.contains("given ")), "{lines:?}");
+    for told in ["skipped a line that is not a message", "a message was skipped"] {
+        assert!(lines.iter().any(|line| line.contains(told) && line.contains("${env:SECRET}")), "{told}: {lines:?}");
+    }
     assert!(!lines.iter().any(|line| line.contains(VALUE) || line.contains(&key)), "{lines:?}");
 }

@@ -187,7 +187,8 @@ impl Calls {
         } else {
             attempt().await
         };
-        let (signature, answer, took) = answer.map_err(|fault| fault.to_error(upstream.name()).at(id))?;
+        let (signature, answer, took) =
+            answer.map_err(|fault| upstream.shown(fault).to_error(upstream.name()).at(id))?;
         let verified = self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
             self.telemetry.signature_refused(call.caller.session(), Signed::Answer, &error);
             error.of_answer(&answer).at(id)

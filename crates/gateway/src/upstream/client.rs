@@ -35,6 +35,7 @@ use super::per_caller::{Connection, PerCaller};
 use super::stdio::{LineLink, Program};
 use super::toolset::Toolset;
 use super::vetting::{Reviewed, Vetting};
+use crate::common::masks::Masks;
 use crate::common::secret::Secret;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
@@ -259,7 +260,8 @@ impl Upstream {
                 // What changes is told to all who watch, and one caller's server is not that of another.
                 return Err(Fault::Rpc(RpcError::method_not_found(call.method)));
             }
-            return Box::pin(async { self.own_of(callers, caller).await?.request(call).await }).await;
+            let own = async { self.own_of(callers, caller).await?.request(call).await };
+            return Box::pin(own).await.map_err(|fault| fault.covered_for_caller(&self.config.masks));
         }
         let connected = self.connected(self.config.timeout).await?;
         if connected.meta.is_some() && self.watches(&call) {
@@ -270,7 +272,7 @@ impl Upstream {
         let answer = connected.request(&call, self.config.timeout).await;
         if !matches!(answer, Err(Fault::UnknownSession(_))) {
             self.note(&connected, sent, &answer);
-            return answer;
+            return answer.map_err(|fault| fault.covered_for_caller(&self.config.masks));
         }
         // It was started anew or has forgotten us, and did nothing: once more in a new session.
         let connected = self.connected(self.config.timeout).await?;
@@ -278,7 +280,12 @@ impl Upstream {
         let sent = Instant::now();
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, sent, &answer);
-        answer
+        answer.map_err(|fault| fault.covered_for_caller(&self.config.masks))
+    }
+
+    /// A fault of it as it is logged and as models read it.
+    pub(crate) fn shown(&self, fault: Fault) -> Fault {
+        fault.covered(&self.config.masks)
     }
 
     /// Says that it knows nothing of what is watched for clients, which may have been asked of an earlier connection,
@@ -495,7 +502,8 @@ impl Upstream {
                     link.learn(tools);
                 }
                 let (events, name) = (self.events.clone(), Arc::clone(&self.name));
-                connected.listen(self.watched.subscribe(), move |event| events.send(&name, event));
+                let masks = self.config.masks.clone();
+                connected.listen(self.watched.subscribe(), masks, move |event| events.send(&name, event));
                 self.link.store(Some(Arc::clone(&connected)));
                 if self.was_connected.swap(true, Ordering::AcqRel) {
                     self.is_connected_anew();
@@ -557,6 +565,7 @@ impl Upstream {
 
     async fn open(&self) -> Result<Link, Fault> {
         let events = self.events.clone();
+        let named = (&self.name, &self.config.masks);
         Ok(match &self.config.target {
             Target::Stdio { command, args, env, confinement } => {
                 let program = Program { command, args, env, masks: &self.config.masks };
@@ -564,11 +573,11 @@ impl Upstream {
             }
             Target::Http { url, headers } => {
                 let client = made_once(&self.client, http::client)?;
-                Link::Http(HttpLink::open(&self.name, client, (url, headers), MESSAGE_LIMIT, events)?)
+                Link::Http(HttpLink::open(named, client, (url, headers), MESSAGE_LIMIT, events)?)
             }
             Target::Sse { url, headers } => {
                 let (client, address) = (made_once(&self.client, http::client)?, (url.as_str(), headers));
-                Link::Http(HttpLink::open_stream(&self.name, client, address, MESSAGE_LIMIT, events).await?)
+                Link::Http(HttpLink::open_stream(named, client, address, MESSAGE_LIMIT, events).await?)
             }
             Target::Unset { variables } => {
                 let names = variables.join(", ");
@@ -724,6 +733,7 @@ impl Connected {
     fn listen(
         self: &Arc<Self>,
         mut watched: watch::Receiver<BTreeSet<String>>,
+        masks: Masks,
         tell: impl Fn(Event) + Send + Sync + 'static,
     ) {
         let has = |capability: &str, feature: &str| {
@@ -759,6 +769,7 @@ impl Connected {
                 let began = Instant::now();
                 tokio::select! {
                     answer = call => if let Err(fault @ Fault::Rpc(_)) = answer {
+                        let fault = fault.covered(&masks);
                         return tracing::debug!(%fault, "it sends no notifications");
                     },
                     // Another stream takes the place of this one, which is taken back.

@@ -88,6 +88,11 @@ impl Fault {
         }
     }
 
+    /// The same for whoever has asked: the upstream's own error stays as it came.
+    pub(super) fn covered_for_caller(self, masks: &Masks) -> Self {
+        if matches!(self, Self::Rpc(_)) { self } else { self.covered(masks) }
+    }
+
     /// The same for whoever runs the gateway: with what a process printed before it ended.
     #[must_use]
     pub fn in_full(&self) -> String {

@@ -26,6 +26,8 @@ use super::headers::Mirrored;
 use super::mailbox::EventSender;
 use super::peer::{Peer, Queued, Ticket, parsed};
 use super::sse::EventReader;
+use crate::common::error::presentable_with;
+use crate::common::masks::Masks;
 use crate::common::program;
 use crate::common::sync::lock;
 use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
@@ -143,6 +145,8 @@ struct Server {
     state: State,
     /// Bytes of a message, at most.
     limit: usize,
+    /// What covers the values from the environment in what is said of it.
+    masks: Masks,
 }
 
 #[derive(Debug, Default)]
@@ -154,27 +158,27 @@ struct State {
 impl HttpLink {
     /// A connection to a server of streamable HTTP; nothing is sent yet.
     pub(super) fn open(
-        upstream: &Arc<str>,
+        (upstream, masks): (&Arc<str>, &Masks),
         client: Client,
         (url, headers): (&str, &BTreeMap<String, String>),
         limit: usize,
         events: EventSender,
     ) -> Result<Self, Fault> {
-        let server = Server::new(client, parse_url(url)?, headers, limit)?;
-        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let server = Server::new(client, parse_url(url)?, headers, (limit, masks))?;
+        let (peer, queued) = Peer::new(Arc::clone(upstream), masks.clone(), events);
         Ok(Self::with(peer, queued, server, Answers::InResponse))
     }
 
     /// A connection to a server of the older HTTP: its stream is opened, and says where requests go.
     pub(super) async fn open_stream(
-        upstream: &Arc<str>,
+        (upstream, masks): (&Arc<str>, &Masks),
         client: Client,
         (url, headers): (&str, &BTreeMap<String, String>),
         limit: usize,
         events: EventSender,
     ) -> Result<Self, Fault> {
-        let base = Server::new(client.clone(), parse_url(url)?, headers, limit)?;
-        let mut stream = Stream::new(base.get(None).await?, limit);
+        let base = Server::new(client.clone(), parse_url(url)?, headers, (limit, masks))?;
+        let mut stream = base.stream(base.get(None).await?);
         let endpoint = loop {
             match stream.next().await? {
                 Some(Said::Endpoint(endpoint)) => break endpoint,
@@ -187,7 +191,7 @@ impl HttpLink {
             return Err(Fault::Malformed("its endpoint is of another origin".to_owned()));
         }
         let server = Server { url: endpoint, ..base };
-        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let (peer, queued) = Peer::new(Arc::clone(upstream), masks.clone(), events);
         let link = Self::with(peer, queued, server, Answers::OnStream);
         let (peer, server) = (Arc::clone(&link.peer), Arc::clone(&link.server));
         lock(&link.tasks).spawn(async move {
@@ -196,11 +200,11 @@ impl HttpLink {
                     Ok(Some(Said::Message(message))) => peer.receive(message, None),
                     Ok(Some(Said::Endpoint(_))) => {}
                     Ok(None) => break "its stream has ended".to_owned(),
-                    Err(fault) => break fault.to_string(),
+                    Err(fault) => break fault.covered(&server.masks).to_string(),
                 }
             };
             server.state.closed.store(true, Ordering::Release);
-            peer.lost(&Fault::Unavailable(reason));
+            peer.lost(Fault::Unavailable(reason));
         });
         Ok(link)
     }
@@ -282,7 +286,7 @@ impl HttpLink {
                 let other = || Err(Fault::Malformed("its response is not to the request".to_owned()));
                 ticket.answered().unwrap_or_else(other)
             }
-            Some(EVENTS) => self.follow(ticket, Stream::new(response, self.server.limit)).await,
+            Some(EVENTS) => self.follow(ticket, self.server.stream(response)).await,
             kind => Err(Fault::Malformed(format!("its response is of type `{}`", kind.unwrap_or_default()))),
         }
     }
@@ -328,7 +332,12 @@ impl HttpLink {
 }
 
 impl Server {
-    fn new(client: Client, url: Url, headers: &BTreeMap<String, String>, limit: usize) -> Result<Self, Fault> {
+    fn new(
+        client: Client,
+        url: Url,
+        headers: &BTreeMap<String, String>,
+        (limit, masks): (usize, &Masks),
+    ) -> Result<Self, Fault> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             // The value is not shown: it may be a secret.
@@ -347,7 +356,13 @@ impl Server {
             mirrored: Mutex::default(),
             state: State::default(),
             limit,
+            masks: masks.clone(),
         })
+    }
+
+    /// The events of a response of it.
+    fn stream(&self, response: Response) -> Stream {
+        Stream { response, events: EventReader::new(self.limit), masks: self.masks.clone() }
     }
 
     /// A request with the headers that all requests carry.
@@ -501,7 +516,10 @@ async fn send_each(server: &Arc<Server>, mut messages: mpsc::Receiver<Queued>, a
         sending.spawn(async move {
             match tokio::time::timeout(ASIDE, server.post(message.text().clone(), None)).await {
                 Ok(Ok(_)) => {}
-                Ok(Err(fault)) => tracing::debug!(%fault, "the server did not accept a message"),
+                Ok(Err(fault)) => {
+                    let fault = fault.covered(&server.masks);
+                    tracing::debug!(%fault, "the server did not accept a message");
+                }
                 Err(_) => tracing::debug!("the server did not accept a message in time"),
             }
         });
@@ -516,7 +534,7 @@ async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
     loop {
         match server.get(last.as_deref()).await {
             Ok(response) => {
-                let mut stream = Stream::new(response, server.limit);
+                let mut stream = server.stream(response);
                 while let Ok(Some(said)) = stream.next().await {
                     pause = REOPENING;
                     if let Said::Message(message) = said {
@@ -529,6 +547,7 @@ async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
             Err(Fault::Unavailable(_) | Fault::Timeout(_)) => {}
             Err(Fault::Status { status, .. }) if status >= 500 => {}
             Err(fault) => {
+                let fault = fault.covered(&server.masks);
                 return tracing::debug!(upstream = %peer.upstream(), %fault, "it sends no notifications");
             }
         }
@@ -548,13 +567,10 @@ enum Said {
 struct Stream {
     response: Response,
     events: EventReader,
+    masks: Masks,
 }
 
 impl Stream {
-    fn new(response: Response, limit: usize) -> Self {
-        Self { response, events: EventReader::new(limit) }
-    }
-
     /// The same stream, in another response.
     fn go_on(&mut self, response: Response) {
         self.response = response;
@@ -576,7 +592,10 @@ impl Stream {
                     "" | "message" if event.data.iter().all(u8::is_ascii_whitespace) => {}
                     "" | "message" => match parsed(event.data) {
                         Ok(message) => return Ok(Some(Said::Message(message))),
-                        Err(error) => tracing::debug!(%error, "skipped an event that is not a message"),
+                        Err(error) => {
+                            let shown = || presentable_with(&error.to_string(), &self.masks);
+                            tracing::debug!(error = shown(), "skipped an event that is not a message");
+                        }
                     },
                     "endpoint" => return Ok(Some(Said::Endpoint(String::from_utf8_lossy(&event.data).into_owned()))),
                     _ => {}

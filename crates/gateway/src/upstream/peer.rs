@@ -22,6 +22,8 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::fault::Fault;
 use super::mailbox::{Event, EventSender};
+use crate::common::error::presentable_with;
+use crate::common::masks::Masks;
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, block_in_place_if};
 use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
@@ -107,6 +109,8 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Peer {
     upstream: Arc<str>,
+    /// What covers the values from the environment in what is said of it.
+    masks: Masks,
     next: AtomicU64,
     is_tried_out: AtomicBool,
     table: Mutex<Table>,
@@ -321,10 +325,11 @@ pub(super) struct Ticket<'p> {
 
 impl Peer {
     /// A connection on which nothing was asked yet, and the messages that it wants to be sent.
-    pub(super) fn new(upstream: Arc<str>, events: EventSender) -> (Arc<Self>, mpsc::Receiver<Queued>) {
+    pub(super) fn new(upstream: Arc<str>, masks: Masks, events: EventSender) -> (Arc<Self>, mpsc::Receiver<Queued>) {
         let (queue, queued) = mpsc::channel(QUEUE);
         let peer = Self {
             upstream,
+            masks,
             next: AtomicU64::new(1),
             is_tried_out: AtomicBool::new(false),
             table: Mutex::new(Table::Open(Open::default())),
@@ -339,6 +344,11 @@ impl Peer {
     /// The name of the upstream.
     pub(super) fn upstream(&self) -> &Arc<str> {
         &self.upstream
+    }
+
+    /// A text of the upstream as it is logged.
+    pub(super) fn shown(&self, text: &str) -> String {
+        presentable_with(text, &self.masks)
     }
 
     /// Whether the connection is only there to find out which protocol the upstream speaks, so that another is made when it
@@ -435,7 +445,8 @@ impl Peer {
     pub(super) fn receive(self: &Arc<Self>, message: Message, of: Option<u64>) {
         match message {
             Message::Response { id, .. } if of.is_some_and(|own| number_of(&id) != Some(own)) => {
-                tracing::warn!(upstream = %self.upstream, ?id, "an answer to another request is dropped");
+                let id = self.shown(&format!("{id:?}"));
+                tracing::warn!(upstream = %self.upstream, id, "an answer to another request is dropped");
             }
             Message::Response { id, outcome } => self.settle(&id, Ok(outcome)),
             Message::Notification { method, params } => self.notified(&method, params, of),
@@ -456,7 +467,10 @@ impl Peer {
             Some(waiting) => {
                 let _ = waiting.answer.send(answer);
             }
-            None => tracing::debug!(upstream = %self.upstream, ?id, "an answer that nobody waits for"),
+            None => {
+                let upstream = &self.upstream;
+                tracing::debug!(%upstream, id = self.shown(&format!("{id:?}")), "an answer that nobody waits for");
+            }
         }
     }
 
@@ -479,19 +493,21 @@ impl Peer {
     }
 
     /// The connection broke without the gateway's doing.
-    pub(super) fn lost(&self, reason: &Fault) {
+    pub(super) fn lost(&self, reason: Fault) {
+        let reason = reason.covered(&self.masks);
         let told = reason.in_full();
         if self.is_tried_out.load(Ordering::Acquire) {
             tracing::debug!(upstream = %self.upstream, reason = told, "the connection is lost, and another is tried");
         } else {
             tracing::warn!(upstream = %self.upstream, reason = told, "the connection is lost");
         }
-        self.close_for(reason);
+        self.close_for(&reason);
         self.events.send(&self.upstream, Event::Lost);
     }
 
     /// The answer to `id`, as far as that is known, came and is not usable.
     pub(super) fn fail(&self, id: Option<u64>, fault: Fault) {
+        let fault = fault.covered(&self.masks);
         tracing::warn!(upstream = %self.upstream, ?id, %fault, "a message was skipped");
         if let Some(id) = id {
             self.settle(&Raw::of(&id), Err(fault));
@@ -758,9 +774,26 @@ pub(super) fn parsed(text: Bytes) -> Result<Message, WireError> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::common::masks::Noted;
     use crate::protocol::client_info::ClientInfo;
     use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
+
+    #[tokio::test]
+    async fn a_message_that_is_skipped_and_a_lost_connection_show_no_value_from_the_environment() {
+        let environment = |_: &str| Some("s3cr3t-value".to_owned());
+        let noted = Noted::new(&environment, Path::new("."));
+        noted.expand("${env:V}").unwrap();
+        let (peer, _queued) = Peer::new(Arc::from("up"), noted.masks(), EventSender::channel().0);
+        let enter = || peer.enter(&Call::own("tools/call", None), None, Duration::ZERO);
+        let (mut ticket, _) = enter().unwrap();
+        peer.fail(Some(ticket.id()), Fault::Malformed("it says s3cr3t-value".to_owned()));
+        assert_eq!(ticket.answer().await.unwrap_err().to_string(), "its answer is not usable: it says ${env:V}");
+        peer.lost(Fault::Unavailable("s3cr3t-value is gone".to_owned()));
+        assert_eq!(enter().unwrap_err().to_string(), "${env:V} is gone");
+    }
 
     #[test]
     fn a_stateless_upstream_hears_what_the_client_can_be_asked() {

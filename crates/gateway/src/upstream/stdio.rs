@@ -131,7 +131,7 @@ impl Printing {
 impl LineLink {
     /// A connection on two streams, for messages of at most `limit` bytes.
     fn open<R, W>(
-        upstream: &Arc<str>,
+        (upstream, masks): (&Arc<str>, Masks),
         input: R,
         output: W,
         limit: usize,
@@ -141,7 +141,7 @@ impl LineLink {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let (peer, queued) = Peer::new(Arc::clone(upstream), masks, events);
         let alive = Arc::new(AtomicBool::new(true));
         let writing = tokio::spawn(write_lines(output, queued));
         let reading = tokio::spawn(read(LineReader::new(input, limit), Arc::clone(&peer), Arc::clone(&alive), limit));
@@ -155,7 +155,7 @@ impl LineLink {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (peer, alive, streams) = Self::open(upstream, input, output, limit, events);
+        let (peer, alive, streams) = Self::open((upstream, Masks::default()), input, output, limit, events);
         let closing = Arc::clone(&peer);
         tokio::spawn(async move {
             let _ = streams.reading.await;
@@ -187,7 +187,7 @@ impl LineLink {
         widen(&stdin);
         widen(&stdout);
         let printing = Printing::of(stderr, Arc::clone(upstream), masks.clone());
-        let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
+        let (peer, alive, streams) = Self::open((upstream, masks.clone()), stdout, stdin, limit, events);
         let (closing, closed) = oneshot::channel();
         let watching = watch(child, group, (streams, printing), closed, Arc::clone(&peer), Arc::clone(&alive));
         let counted = Counted::begin();
@@ -387,7 +387,7 @@ async fn watch(
         streams.reading.abort();
     }
     let said = printing.said().await;
-    peer.lost(&Fault::Ended { how: format!("the process has ended ({how})"), said });
+    peer.lost(Fault::Ended { how: format!("the process has ended ({how})"), said });
 }
 
 async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, alive: Arc<AtomicBool>, limit: usize) {
@@ -399,7 +399,10 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
                 Err(error) if claims_to_be_a_message(&line) => {
                     peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
                 }
-                Err(error) => tracing::debug!(%upstream, %error, "skipped a line that is not a message"),
+                Err(error) => {
+                    let shown = || peer.shown(&error.to_string());
+                    tracing::debug!(%upstream, error = shown(), "skipped a line that is not a message");
+                }
             },
             Ok(Some(Line::TooLong { head, tail, length })) => {
                 let reason = format!("it has {length} bytes, over the limit of {limit}");

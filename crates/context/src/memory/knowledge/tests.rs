@@ -445,6 +445,13 @@ fn a_secret_under_its_name_is_masked_wherever_it_stands() {
         ("# pool\npassword: |\n  hunter2secret\n", 1),
         ("# pool\npassword: >-\n  hunter2secret\n", 1),
         ("# pool\n- password:\n  - hunter2secret\n", 1),
+        ("# pool\npassword:\n1. hunter2secret\n", 1),
+        ("# pool\npassword:\n- [ ] hunter2secret\n", 1),
+        ("# pool\npassword:\n> \u{2022} hunter2secret\n", 1),
+        ("# pool\n**Password:** hunter2secret\n", 1),
+        ("# pool\n**Password:**\nhunter2secret\n", 1),
+        ("# pool\n`password`: `hunter2secret`\n", 1),
+        ("# pool\nThe password:\n\n```sh\nhunter2secret\n```\n", 1),
         ("---\ntitle: \"pool password:\"\n---\nhunter2secret\n", 1),
     ] {
         std::fs::write(&path, text).unwrap();
@@ -488,7 +495,7 @@ fn what_is_not_understood_of_a_state_is_withheld() {
         (r#"{"Sensitivity": "restricted"}"#, "`sensitivity` is `restricted`"),
         (r#"{"sensitivity": ["public"]}"#, "`sensitivity` is unknown"),
     ] {
-        let members = serde_json::from_str(members).unwrap();
+        let members: Map<String, Value> = serde_json::from_str(members).unwrap();
         assert_eq!(withheld(&members).unwrap_or_default(), reason, "{members:?}");
     }
 }

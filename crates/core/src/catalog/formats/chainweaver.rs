@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Part, is_text, name_of, tool};
 use crate::catalog::load::{Draft, Fields, settle_safety, shortened};
-use crate::catalog::tool_id::is_name_character;
+use crate::catalog::tool_id::version_in_id;
 use crate::catalog::{Fault, Safety, describe};
 
 /// The server of all flows, and the tag that tells them from other tools.
@@ -37,13 +37,12 @@ pub(super) fn is(members: &Map<String, Value>) -> bool {
     typed || steps || is_text(members, "flow_id") && !members.contains_key("inputSchema")
 }
 
-/// An export: a list of flows, which may have nothing but their place in it to tell what they are. Other programs export
-/// what they call flows too: drawings, with what is drawn in these members.
+/// An export: a list of flows, which may have nothing but an id and their place in it to tell what they are. Other programs
+/// export what they call flows too: drawings, with what is drawn in these members.
 pub(super) fn is_export(members: &Map<String, Value>) -> bool {
     let flow = |flow: &Value| {
         flow.as_object().is_some_and(|flow| {
-            let listed = is_text(flow, "id") && is_text(flow, "name");
-            is(flow) || listed && !["data", "nodes"].iter().any(|key| flow.contains_key(*key))
+            is(flow) || is_text(flow, "id") && !["data", "nodes"].iter().any(|key| flow.contains_key(*key))
         })
     };
     members.get("flows").and_then(Value::as_array).is_some_and(|flows| flows.iter().any(flow))
@@ -89,7 +88,7 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     item.metadata.insert("kind".to_owned(), TAG.into());
     // A flow is run by its name and version, and several versions may stand side by side, also where ids cannot hold a
     // character of them, such as the `+` of a build.
-    let version = item.version.as_ref().map(|version| version.replace(|one| !is_name_character(one), "_"));
+    let version = item.version.as_deref().map(version_in_id);
     Ok(Draft::of(draft.item).with_version(version))
 }
 

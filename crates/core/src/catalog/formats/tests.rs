@@ -331,24 +331,26 @@ fn flows_are_tools() {
 
 #[test]
 fn flows_in_yaml_are_tools() {
+    const WRITTEN: [&str; 5] = ["0.1", "0.2", "1.0.0+b1", "1.0.0+b2", "1.0.0+build/1"];
     let text = "type: Flow\nname: add\nversion: 0.1\nformat_version: 1\ndescription: Adds.\nsteps:\n  - tool_name: add\n    input_mapping: {left: left, right: 3}\n";
     let folder = tempfile::tempdir().unwrap();
-    for version in ["0.1", "0.2", "1.0.0+b1", "1.0.0+b2"] {
-        let path = folder.path().join(format!("add@{version}.flow.yaml"));
+    for (number, version) in WRITTEN.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.flow.yaml"));
         std::fs::write(path, text.replace("version: 0.1", &format!("version: {version}"))).unwrap();
     }
     let loaded = load(&[folder.path()], LoadOptions::default()).unwrap();
     let ids: Vec<&str> = loaded.catalog.items().iter().map(|item| item.id.as_str()).collect();
-    let expected = ["0.1", "0.2", "1.0.0_b1", "1.0.0_b2"].map(|version| format!("chainweaver:add@{version}"));
-    assert_eq!(ids, expected);
-    let versions: Vec<_> = loaded.catalog.items().iter().filter_map(|item| item.version.as_deref()).collect();
-    assert_eq!(versions, ["0.1", "0.2", "1.0.0+b1", "1.0.0+b2"]);
-    // A list of a server keeps them apart too.
+    let expected = ["0.1", "0.2", "1.0.0_b1", "1.0.0_b2", "1.0.0_build_1"];
+    assert_eq!(ids, expected.map(|version| format!("chainweaver:add@{version}")));
+    let whole: Vec<_> = loaded.catalog.items().iter().filter_map(|item| item.version.as_deref()).collect();
+    assert_eq!(whole, WRITTEN);
+    // A list of a server keeps them apart too, and whole.
     let listing = load_text("l.json", &mcp_listing(&loaded.catalog).to_string(), Strictness::Strict).unwrap().catalog;
-    assert_eq!(listing.items().iter().map(|item| item.id.as_str()).collect::<Vec<_>>(), ids);
+    assert_eq!(versions(&listing), versions(&loaded.catalog));
+    assert_eq!(mcp_listing(&listing), mcp_listing(&loaded.catalog));
     // What providers take has no place for what flows require.
-    assert_eq!(ToolFormat::OpenAi.has_no_place_for(loaded.catalog.items())["requires"], 4);
-    assert_eq!(ToolFormat::Mcp.has_no_place_for(loaded.catalog.items())["requires"], 4);
+    assert_eq!(ToolFormat::OpenAi.has_no_place_for(loaded.catalog.items())["requires"], WRITTEN.len());
+    assert_eq!(ToolFormat::Mcp.has_no_place_for(loaded.catalog.items())["requires"], WRITTEN.len());
     // What is read is written, and read again.
     let native = load_text("n.json", &loaded.catalog.to_native_json(), Strictness::Strict).unwrap().catalog;
     assert_eq!(native.to_native_json(), loaded.catalog.to_native_json());
@@ -362,6 +364,10 @@ fn an_export_of_flows_is_read_beside_a_list_of_tools() {
         load_text("a.json", &document.to_string(), Strictness::Strict).map(|loaded| loaded.catalog.len())
     };
     assert_eq!(flows(json!([flow("Flow", &json!([{"tool_name": "x"}]))])).unwrap(), 2);
+    // An id is a name too.
+    assert_eq!(flows(json!([{"id": "a", "description": "Adds."}])).unwrap(), 2);
+    let error = flows(json!([{"id": "a", "tags": "x"}])).unwrap_err().to_string();
+    assert!(error.contains("a.json: flows[0] `a`: `tags` must be an array, not a string"), "{error}");
     // Drawings of other programs.
     assert_eq!(flows(json!([{"id": "a", "name": "a", "nodes": []}])).unwrap(), 1);
     let broken = json!({"flows": [5, flow("Flow", &json!([{"tool_name": "x"}]))]});
@@ -427,8 +433,8 @@ fn a_flow_that_cannot_run_is_refused_with_its_place() {
     top level `settle_order`: it has 1001 steps, over the limit of 1000; move some of them into a flow of their own
     flows[1]: expected an object, not a number; correct it
     flows[0]: `tags` must be an array, not a string; correct it
-    top level: `flows` has no flow of ChainWeaver: an object with `steps`, or with `id` and `name`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
-    top level: `flows` has no flow of ChainWeaver: an object with `steps`, or with `id` and `name`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
+    top level: `flows` has no flow of ChainWeaver: an object with `steps`, or with an `id`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
+    top level: `flows` has no flow of ChainWeaver: an object with `steps`, or with an `id`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`
     "#);
     // A lenient load keeps the others of an export.
     let export = json!({"flows": [{"flow_id": "a"}, 3]}).to_string();

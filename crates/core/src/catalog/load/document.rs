@@ -259,7 +259,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries = whole(text).ok_or_else(|| {
             let problem = match top.flows {
                 None => "it has none of the keys `tools`, `resources`, `prompts` and `items`",
-                Some(_) => "`flows` has no flow of ChainWeaver: an object with `steps`, or with `id` and `name`",
+                Some(_) => "`flows` has no flow of ChainWeaver: an object with `steps`, or with an `id`",
             };
             top_level(
                 Fault::new(problem)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::super::tool_id::version_in_id;
 use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::Draft;
 use super::fields::{Fields, version_text};
@@ -94,7 +95,10 @@ fn title(fields: &Fields) -> Option<String> {
 fn finish(mut item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
     let mut meta = fields.object("_meta")?.unwrap_or_default();
     let version = meta.get("version").and_then(Value::as_str).map(str::to_owned);
-    item.version = take_version(&mut meta).or(item.version.take());
+    let of_meta = take_version(&mut meta);
+    // Beside the name it is whole where that in an id cannot be.
+    let is_whole = |version: &String| of_meta.as_deref().is_none_or(|of_meta| version_in_id(version) == of_meta);
+    item.version = item.version.take().filter(is_whole).or(of_meta);
     Ok(Draft::of(item).with_version(version))
 }
 

@@ -11,6 +11,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::common::masks::Noted;
 use crate::config::file::GatewayConfig;
 use crate::config::startup::StartConfig;
 use crate::protocol::client_info::ClientInfo;
@@ -820,6 +821,25 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
 }
 
 #[test]
+fn who_asks_sees_no_value_from_the_environment_but_in_the_error_of_the_upstream_itself() {
+    run(async {
+        let environment = |_: &str| Some("s3cr3t-value".to_owned());
+        let noted = Noted::new(&environment, Path::new("."));
+        noted.expand("${env:V}").unwrap();
+        let up = in_process(|method, _| match method {
+            "tools/call" => Err(Fault::Malformed("it says s3cr3t-value".to_owned())),
+            _ => Err(Fault::Rpc(RpcError::new(-1, "no s3cr3t-value"))),
+        });
+        let upstream = upstream(UpstreamConfig { masks: noted.masks(), ..up });
+        let fault = upstream.request(PLAIN).await.unwrap_err();
+        assert_eq!(fault.to_string(), "its answer is not usable: it says ${env:V}");
+        let refused = upstream.request(Call { method: "prompts/get", ..PLAIN }).await.unwrap_err();
+        assert!(matches!(&refused, Fault::Rpc(error) if error.message == "no s3cr3t-value"), "{refused}");
+        assert_eq!(upstream.shown(refused).to_string(), "it answered with error -1: no ${env:V}");
+    });
+}
+
+#[test]
 fn a_server_introduces_itself_within_a_bound() {
     run(async {
         let long = InProcess::new(|_: &str, _: Option<&Raw>| {
@@ -1174,7 +1194,7 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
             EventSender::channel().0,
         );
         let connected = Arc::new(connected);
-        connected.listen(upstream.watched.subscribe(), |_| {});
+        connected.listen(upstream.watched.subscribe(), Masks::default(), |_| {});
         upstream.link.store(Some(connected));
         let watch = async |method: &'static str, uri: &str| {
             let params = Raw::of(&json!({ "uri": uri }));
@@ -1209,7 +1229,7 @@ fn what_a_stateless_server_may_have_said_while_its_stream_was_away_is_asked_for(
         Arc::make_mut(&mut connected.server).capabilities = capabilities.as_object().cloned().unwrap();
         let (told, mut heard) = mpsc::unbounded_channel();
         let (_watched, watched) = watch::channel(BTreeSet::new());
-        Arc::new(connected).listen(watched, move |event| told.send(event).unwrap());
+        Arc::new(connected).listen(watched, Masks::default(), move |event| told.send(event).unwrap());
         let first = server.hear().await;
         assert!(heard.try_recv().is_err(), "the lists are read when it is connected");
         server.answer(&first, json!({})).await;

@@ -85,7 +85,13 @@ impl StandIns {
     fn config(&self) -> HooksConfig {
         let at = |is_there: bool| {
             let url = Some("http://stand-in.invalid/".to_owned());
-            is_there.then_some(HookConfig { command: Vec::new(), url, timeout_ms: 1_000, max_bytes: 16 << 20 })
+            is_there.then_some(HookConfig {
+                command: Vec::new(),
+                url,
+                timeout_ms: 1_000,
+                max_bytes: 16 << 20,
+                required: false,
+            })
         };
         HooksConfig {
             summarizer: at(self.summarizer.is_some()),
