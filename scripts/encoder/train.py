@@ -135,6 +135,7 @@ def options():
     arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
     arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
     arguments.add_argument("--marker", action="store_true", help="put a marker in front of each query")
+    arguments.add_argument("--said", type=float, default=SAID, metavar="SHARE", help="the share of everyday requests that are read as they were said")
     arguments.add_argument("--steps", type=int, default=450)
     arguments.add_argument("--until", type=int, default=10**9, help="stop after this step, to go on later")
     return arguments
@@ -253,4 +254,6 @@ def train(given, way=Plain(), prepared=None):
 
 if __name__ == "__main__":
     given = options().parse_args()
-    train(given, Marked() if given.marker else Plain())
+    way = Marked() if given.marker else Plain()
+    way.said = given.said
+    train(given, way)

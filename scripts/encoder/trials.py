@@ -1,6 +1,6 @@
 """Short controlled trainings of the encoder: each does one thing otherwise than the baseline, with the same steps, seed and data.
 
-    scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report | --finished FOLDER... | --fusion]
+    scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report | --finished FOLDER... | --fusion | --fewer-pieces]
 
 Every training starts from the weights as they are published and sees no request `e6` of `gold/training` and none of the servers that
 the shipped weights have not seen. It is measured alone, by cosine, and fused with words and table as the engine `best` does.
@@ -255,6 +255,18 @@ class Measured:
         return {name: np.array(values) for name, values in found.items()}
 
 
+def with_fewer_pieces(tokenizer, given):
+    """What turns texts into those pieces that a text of the training has, and into single letters and marks; and how many are kept."""
+    drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart))
+    examples = [example for of in [*drawn.servers.values(), *drawn.sources.values()] for example in of]
+    texts = {*drawn.texts, *(line for example in examples for line in [*example.said, *example.asked])}
+    seen = {piece for line in sorted(texts) for piece in tokenizer.encode(line, PIECES)}
+    fewer = text.Tokenizer.of(given.model)
+    fewer.number = {piece: number for piece, number in tokenizer.number.items()
+                    if number in seen or len(piece.removeprefix("##")) == 1 or piece.startswith("[")}
+    return functools.cache(fewer.encode), len(fewer.number)
+
+
 def is_new(request):
     return request["id"].startswith("e6")
 
@@ -303,12 +315,15 @@ def main():
     arguments.add_argument("--only", action="append", choices=list(TRIALS), help="these alone; may be repeated")
     arguments.add_argument("--report", action="store_true", help="train nothing: print what there is")
     arguments.add_argument("--fusion", action="store_true", help="train nothing: try weights of meaning that differ by query")
+    arguments.add_argument("--fewer-pieces", action="store_true",
+                           help="train nothing: leave out the pieces of the vocabulary that no text of the training has")
     arguments.add_argument("--finished", action="append", default=[], type=pathlib.Path, metavar="FOLDER",
                            help="train nothing: compare the run of scripts/train-encoder in this folder with the shipped weights")
     given = arguments.parse_args()
     given.work = given.work / str(given.steps)
     given.work.mkdir(parents=True, exist_ok=True)
-    read = functools.cache(text.Tokenizer.of(given.model).encode)
+    tokenizer = text.Tokenizer.of(given.model)
+    read = functools.cache(tokenizer.encode)
     requests = given.gold / "training/everyday.jsonl"
     old = given.work / "everyday.jsonl"
     raw = requests.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -319,11 +334,19 @@ def main():
 
     measured = Measured(given, lines(requests), read)
     base = network.read(given.model / "model.safetensors")
+    shipped = lambda: network.read(given.shipped / "weights.bin")
+    if given.fewer_pieces:
+        of_train = train.options().parse_args([str(word) for word in (*options, given.work, *apart)])
+        fewer, kept = with_fewer_pieces(tokenizer, of_train)
+        log(f"{kept} of {len(tokenizer.number)} pieces are kept")
+        plain = train.Plain().query
+        values = {SHIPPED: measured.of(shipped(), plain), "fewer pieces": Measured(given, lines(requests), fewer).of(shipped(), plain)}
+        return report(measured, values, {}, SHIPPED)
     if given.fusion:
-        values = fusion.tried(measured.scored(network.read(given.shipped / "weights.bin"), train.Plain().query))
+        values = fusion.tried(measured.scored(shipped(), train.Plain().query))
         return report(measured, values, {}, fusion.ONE, MEASURES[2:])
     if given.finished:
-        values = {SHIPPED: measured.of(network.read(given.shipped / "weights.bin"), train.Plain().query)}
+        values = {SHIPPED: measured.of(shipped(), train.Plain().query)}
         for run in given.finished:
             way = train.Marked() if json.loads((run / "manifest.json").read_text())["marker"] else train.Plain()
             weights = finish.between(base, network.read(run / "mean.safetensors"), finish.TRAINED)
@@ -341,7 +364,7 @@ def main():
             if name == BEFORE:
                 weights = base
             elif name == SHIPPED:
-                weights = network.read(given.shipped / "weights.bin")
+                weights = shipped()
             else:
                 more = ["--paraphrases", given.gold / "training/paraphrases.jsonl"] if name == PARAPHRASES else []
                 log(f"{name}: training")

@@ -15,6 +15,7 @@ use contextweaver_bench::report::number;
 use contextweaver_core::catalog::CatalogError;
 use contextweaver_core::text::causes;
 
+mod again;
 mod bench;
 mod budget_check;
 mod build;

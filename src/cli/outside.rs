@@ -142,7 +142,8 @@ mod tests {
         let server = serve(answers.map(|(path, bytes)| (path.to_owned(), bytes)).into_iter().collect());
         let found = |path: &str| {
             let source = mem0(&format!("{server}{path}"), Some("key".to_owned()), Duration::from_secs(2)).unwrap();
-            let asked = recall(&source, (Phase::Answer, "pool"), RecallBounds::default(), &ContextConfig::default());
+            let asked =
+                recall(&source, (Phase::Answer, "pool"), RecallBounds::default(), &ContextConfig::default(), None);
             match asked {
                 Ok(recalled) => recalled.facts.iter().map(|fact| format!("{}={};", fact.key, fact.value)).collect(),
                 Err(error) => error.to_string(),

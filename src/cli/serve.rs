@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
+use super::again::{PATIENCE, read_again};
 use super::http::{HttpArgs, Signal, Told, listen_help, signals};
 use super::mcp::block_on_runtime;
 use super::session::context_config;
@@ -208,17 +209,10 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, control
     }
 }
 
-/// How long a file of callers may take to be read again.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Reads the callers again and puts them in force, all or none.
 async fn reload(args: &Args, control: &ApiControl) -> Result<()> {
-    // A file may be slow, or a pipe that nobody writes into: the next signal is heeded all the same.
     let args = args.clone();
-    let reading = tokio::task::spawn_blocking(move || http(&args));
-    let config = tokio::time::timeout(PATIENCE, reading).await;
-    let config = config.map_err(|_| anyhow!("--callers: not read within {} s", PATIENCE.as_secs()))???;
-    Ok(control.put(config)?)
+    Ok(control.put(read_again("--callers", PATIENCE, move || http(&args)).await?)?)
 }
 
 fn router(args: &Args, routing: RoutingConfig) -> Result<Router> {

@@ -100,16 +100,16 @@ impl PromptArgs {
     /// The prompt of `session` for `phase`, with its account.
     pub(super) fn compile(&self, session: &Session, phase: Phase, config: &ContextConfig) -> Result<ContextPack> {
         let mut memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };
+        let hooks = outside::hooks(config)?.unwrap_or_default();
         let mut notes = Vec::new();
         if let Some(source) = self.memory.as_deref().map(outside::memory).transpose()? {
             let bounds = RecallBounds { tokens: self.memory_tokens, ..RecallBounds::default() };
             let request = Request { budget: self.budget, ..Request::new(phase, &self.query) };
             let own = (&session.transcript, &memory);
-            let recalled = recall_for(source.as_ref(), &request, bounds, own, config)?;
+            let recalled = recall_for(source.as_ref(), &request, bounds, own, config, hooks.redactor())?;
             notes.push(recalled.note(source.name()));
             memory.facts.extend(recalled.facts);
         }
-        let hooks = outside::hooks(config)?.unwrap_or_default();
         // Without one of its own it is the summariser of structure.
         let summarizer: &dyn Summarizer = &hooks;
         let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &session.artifacts);

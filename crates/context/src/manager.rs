@@ -282,7 +282,8 @@ impl ContextManager {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
         let mut memory = Memory { facts: self.stores.facts.all()?, episodes };
         let note = self.source.as_ref().map(|(source, bounds)| {
-            match recall_for(source.as_ref(), request, *bounds, (transcript, &memory), &self.config) {
+            let redactor = self.hooks.as_ref().and_then(Hooks::redactor);
+            match recall_for(source.as_ref(), request, *bounds, (transcript, &memory), &self.config, redactor) {
                 Ok(recalled) => {
                     let note = recalled.note(source.name());
                     memory.facts.extend(recalled.facts);

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::chain::{self, Values};
+use crate::cli::again::{PATIENCE, read_again};
 use crate::cli::http::{HttpArgs, Signal, Told, address, signals};
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted, note};
@@ -333,9 +334,8 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, live: &
 /// Reads the configuration again and puts it in force, as a whole or not at all. The fields that need a restart are
 /// returned.
 async fn reload(args: &Args, live: &Live, control: Option<&HttpControl>) -> Result<Vec<&'static str>> {
-    // A file may be slow, or a pipe that nobody writes into.
     let args = args.clone();
-    let config = tokio::task::spawn_blocking(move || configuration(&args)).await??;
+    let config = read_again("the configuration", PATIENCE, move || configuration(&args)).await?;
     let door = control.map(|control| control.prepare(config.http.clone())).transpose()?;
     let stays = live.replace(config).await?;
     if let (Some(control), Some(door)) = (control, door) {

@@ -76,7 +76,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         };
         let source = engines.memory.as_deref().ok_or_else(missing)?;
         let bounds = RecallBounds { tokens, ..RecallBounds::default() };
-        let recalled = recall_for(source, &wanted, bounds, (&session.transcript, &memory), config);
+        let recalled = recall_for(source, &wanted, bounds, (&session.transcript, &memory), config, hooks.redactor());
         // A memory that is not reached stops no prompt; who asked learns it from the account.
         match recalled {
             Ok(recalled) => {

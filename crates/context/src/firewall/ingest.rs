@@ -153,13 +153,16 @@ impl Firewall<'_> {
             match &mut part.body {
                 PartBody::Text(text) => mask.text(text),
                 PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(|text| mask.text(text)),
-                PartBody::ResourceBlob { uri, .. } => mask.text(uri),
+                PartBody::ResourceBlob { uri, bytes, .. } => {
+                    mask.text(uri);
+                    mask.bytes(bytes);
+                }
                 PartBody::ResourceLink { uri, name, about } => {
                     [uri, name].into_iter().for_each(|text| mask.text(text));
                     mask.members(about);
                 }
                 PartBody::Unknown(value) => mask.value("", value),
-                PartBody::Image { .. } | PartBody::Audio { .. } => {}
+                PartBody::Image { bytes, .. } | PartBody::Audio { bytes, .. } => mask.bytes(bytes),
             }
         }
         output

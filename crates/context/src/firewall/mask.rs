@@ -78,6 +78,17 @@ impl<'f> Mask<'f> {
         }
     }
 
+    /// Masks bytes that are a text: drawings are, and so is what a server sends as a file. Nobody is asked about others.
+    pub(crate) fn bytes(&mut self, bytes: &mut Vec<u8>) {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            let mut masked = text.to_owned();
+            self.text(&mut masked);
+            if masked != text {
+                *bytes = masked.into_bytes();
+            }
+        }
+    }
+
     /// Masks the values of members.
     pub(crate) fn members(&mut self, members: &mut Map<String, Value>) {
         members.iter_mut().for_each(|(key, value)| self.value(key, value));

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::source::{Entry, MOST_ID, Remembered, name_of};
@@ -89,8 +91,9 @@ fn masked(text: &str) -> String {
     // The last line that may be a name.
     let (mut whole, mut last) = (String::with_capacity(text.len()), 0..0);
     for line in text.split_inclusive('\n') {
-        // The value may stand in a block of code.
-        if line.trim().is_empty() || ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence)) {
+        let said = without_marks(line);
+        // The value may stand in a block of code, or below the mark of an entry.
+        if said.trim().is_empty() || ["```", "~~~"].iter().any(|fence| said.starts_with(fence)) {
             whole.push_str(line);
             continue;
         }
@@ -98,7 +101,9 @@ fn masked(text: &str) -> String {
         // block of YAML.
         let named = whole.get(last.clone()).unwrap_or_default().trim_end().trim_end_matches(['|', '>', '-', '+']);
         let name = named.trim_end().trim_end_matches(['*', '_', '`']);
-        let joined = name.ends_with(['=', ':']).then(|| format!("{name} {}", without_marks(line)));
+        // An entry of several words says something about the name.
+        let is_value = said.len() == line.trim_start().len() || !said.trim().contains(char::is_whitespace);
+        let joined = (is_value && name.ends_with(['=', ':'])).then(|| format!("{name} {said}"));
         let redacted = joined.as_deref().map(redact).filter(|redacted| !redacted.found.is_empty());
         // The name may be a heading, so its line stays one.
         let value = |text: &str| text.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned);
@@ -118,17 +123,10 @@ fn masked(text: &str) -> String {
 
 /// A line of Markdown or YAML without what makes it an entry of a list, or a part of a quotation.
 fn without_marks(line: &str) -> &str {
-    const MARKS: [char; 7] = ['-', '*', '+', '>', '\u{2022}', '\u{2013}', '\u{2014}'];
-    const BOXES: [&str; 3] = ["[ ]", "[x]", "[X]"];
-    let mut rest = line.trim_start();
-    loop {
-        let numbered = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_number = (1..=3).contains(&(rest.len() - numbered.len()));
-        let number = || numbered.strip_prefix(['.', ')']).filter(|rest| is_number && rest.starts_with(' '));
-        let entry = rest.strip_prefix(MARKS).or_else(|| BOXES.iter().find_map(|one| rest.strip_prefix(one)));
-        let Some(after) = entry.or_else(number) else { return rest };
-        rest = after.trim_start();
-    }
+    static MARKS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\A(?:\s|[-*+>•◦▪‣–—]|\[[ xX]\]|\(?(?:[0-9]{1,4}|[A-Za-z])[.)][ \t])*").ok());
+    let end = MARKS.as_ref().and_then(|marks| marks.find(line)).map_or(0, |marks| marks.end());
+    line.get(end..).unwrap_or_default()
 }
 
 /// Members without the secrets in their texts.

@@ -19,6 +19,7 @@ use crate::clean::clean;
 use crate::compile::{Memory, Request, derived_from, one_line, shows_all};
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase, Transcript};
+use crate::firewall::Redactor;
 use crate::handoff::{hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, redact, redact_named};
 use contextweaver_core::files::{read_file, without_mark};
@@ -108,8 +109,8 @@ pub struct Recalled {
     pub notes: Vec<String>,
 }
 
-/// Searches `source`, and takes of what it gives as much as the bounds allow. Nothing is searched for a phase that reads no
-/// memory.
+/// Searches `source`, and takes of what it gives as much as the bounds allow, as the redactor of others gives it. Nothing is
+/// searched for a phase that reads no memory.
 ///
 /// # Errors
 /// That of the source.
@@ -118,8 +119,9 @@ pub fn recall(
     asked: (Phase, &str),
     bounds: RecallBounds,
     config: &ContextConfig,
+    redactor: Option<&dyn Redactor>,
 ) -> Result<Recalled, SourceError> {
-    recall_what_fits(source, asked, bounds, config, |_| true)
+    recall_what_fits(source, asked, bounds, (config, redactor), |_| true)
 }
 
 /// As [`recall`] for a request, within what its prompt has for memory beside that of the conversation: the prompt shows what
@@ -133,49 +135,52 @@ pub fn recall_for(
     bounds: RecallBounds,
     (transcript, own): (&Transcript, &Memory),
     config: &ContextConfig,
+    redactor: Option<&dyn Redactor>,
 ) -> Result<Recalled, SourceError> {
     let fits = |facts: &[Fact]| {
         let facts = own.facts.iter().chain(facts).cloned().collect();
         shows_all(transcript, &Memory { facts, episodes: own.episodes.clone() }, request, config)
     };
-    recall_what_fits(source, (request.phase, request.query), bounds, config, fits)
+    recall_what_fits(source, (request.phase, request.query), bounds, (config, redactor), fits)
 }
 
 fn recall_what_fits(
     source: &dyn MemorySource,
     (phase, query): (Phase, &str),
     bounds: RecallBounds,
-    config: &ContextConfig,
+    (config, redactor): (&ContextConfig, Option<&dyn Redactor>),
     fits: impl Fn(&[Fact]) -> bool,
 ) -> Result<Recalled, SourceError> {
     if bounds.tokens == 0 || bounds.memories == 0 || !config.policy.kinds_of(phase).contains(&ItemKind::MemoryFact) {
         return Ok(Recalled::default());
     }
-    let found = match config.firewall.secrets {
-        Secrets::Keep => source.search(query, bounds),
-        Secrets::Redact => source.search_masked(query, bounds),
-    }?;
+    // A redactor of others works behind ours.
+    let is_masked = redactor.is_some() || config.firewall.secrets == Secrets::Redact;
+    let found = if is_masked { source.search_masked(query, bounds) } else { source.search(query, bounds) }?;
     let mut recalled = Recalled { notes: source.notes().to_vec(), ..Recalled::default() };
-    let name = match config.firewall.secrets {
-        Secrets::Keep => source.name().into(),
-        Secrets::Redact => redact(source.name()).text,
-    };
+    let name = if is_masked { redact(source.name()).text } else { source.name().into() };
     let mut terms = Terms::default();
     let (mut said, mut lines): (Vec<(String, TermSet)>, String) = (Vec::new(), String::new());
     for (number, Remembered { id, text }) in found.into_iter().enumerate() {
-        let (id, text) = match config.firewall.secrets {
-            Secrets::Keep => (id, clean(&text).into_owned()),
-            Secrets::Redact => {
-                let (key, text) = (clean(&id), clean(&text));
-                // A fact is told as its key and its value.
-                let text = match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
-                    Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
-                    None => redact(&text).text.into_owned(),
-                };
-                // Lines that a prompt puts together may name a secret together.
-                (redact(&id).text.into_owned(), redact(&one_line(&text)).text.into_owned())
-            }
+        let (mut id, mut text) = if is_masked {
+            let (key, text) = (clean(&id), clean(&text));
+            // A fact is told as its key and its value.
+            let text = match text.strip_prefix(key.as_ref()).and_then(|rest| rest.strip_prefix(": ")) {
+                Some(value) => redact(&format!("{key}: {}", redact_named(&key, value))).text.into_owned(),
+                None => redact(&text).text.into_owned(),
+            };
+            // Lines that a prompt puts together may name a secret together.
+            (redact(&id).text.into_owned(), redact(&one_line(&text)).text.into_owned())
+        } else {
+            (id, clean(&text).into_owned())
         };
+        if let Some(redactor) = redactor {
+            text = redactor.redact(&text).into_owned();
+            // An id that may not be seen as it is becomes a number: several may look alike afterwards.
+            if redactor.redact(&id) != id {
+                id = number.to_string();
+            }
+        }
         let value = short(&text, MOST_TEXT.min(config.memory.max_fact_chars));
         let fact = Fact { key: format!("{}:{}", name_of(&name, "memory"), name_of(&id, &number.to_string())), value };
         let set = terms.set(&fact.value);
@@ -516,7 +521,34 @@ mod tests {
 
     fn asked(source: &dyn MemorySource, query: &str, tokens: usize) -> Recalled {
         let bounds = RecallBounds { tokens, ..RecallBounds::default() };
-        recall(source, (Phase::Answer, query), bounds, &ContextConfig::default()).unwrap()
+        recall(source, (Phase::Answer, query), bounds, &ContextConfig::default(), None).unwrap()
+    }
+
+    #[test]
+    fn a_redactor_of_others_sees_what_a_source_gives() {
+        struct WithoutAda;
+        impl Redactor for WithoutAda {
+            fn redact<'t>(&self, text: &'t str) -> std::borrow::Cow<'t, str> {
+                if text.contains("secret") { "[withheld]".into() } else { text.replace("Ada", "[a person]").into() }
+            }
+        }
+        let memory = |id: &str, text: &str| Remembered { id: id.to_owned(), text: text.to_owned() };
+        let memories =
+            [memory("a", "Ada owns the pool"), memory("Ada", "the pool is small"), memory("b", "the pool is secret")];
+        let source = LocalMemories::new("m", memories.to_vec());
+        let recalled = |redactor| {
+            let asked = (Phase::Answer, "pool");
+            let recalled =
+                recall(&source, asked, RecallBounds::default(), &ContextConfig::default(), redactor).unwrap();
+            let mut told: Vec<String> =
+                recalled.facts.iter().map(|fact| format!("{}={}", fact.key, fact.value)).collect();
+            told.sort();
+            told.join("; ")
+        };
+        assert_eq!(recalled(None), "m:Ada=the pool is small; m:a=Ada owns the pool; m:b=the pool is secret");
+        let masked = recalled(Some(&WithoutAda));
+        assert!(masked.contains("m:a=[a person] owns the pool") && masked.contains("m:b=[withheld]"), "{masked}");
+        assert!(!masked.contains("Ada") && masked.contains("=the pool is small"), "{masked}");
     }
 
     #[test]
@@ -540,7 +572,7 @@ mod tests {
         );
         assert_eq!(asked(&source, "", 300).facts.len(), 3);
         assert_eq!(asked(&source, "pool", 3), Recalled { left_out: 2, ..Recalled::default() });
-        let route = recall(&source, (Phase::Route, "pool"), RecallBounds::default(), &ContextConfig::default());
+        let route = recall(&source, (Phase::Route, "pool"), RecallBounds::default(), &ContextConfig::default(), None);
         assert_eq!(route.unwrap(), Recalled::default());
     }
 
@@ -553,7 +585,7 @@ mod tests {
         let fact = |number: usize, value: &str| Fact { key: format!("own{number}"), value: value.to_owned() };
         let shown = |budget, header: &str, own: &Memory| -> Vec<String> {
             let request = Request { budget: Some(budget), header, ..Request::new(Phase::Answer, "pool") };
-            let recalled = recall_for(&source, &request, bounds, (&transcript, own), &config).unwrap();
+            let recalled = recall_for(&source, &request, bounds, (&transcript, own), &config, None).unwrap();
             assert_eq!(recalled.facts.len() + recalled.left_out, 2);
             let mut memory = own.clone();
             memory.facts.extend(recalled.facts.iter().cloned());
@@ -688,7 +720,7 @@ mod tests {
             for estimator in Estimator::ALL {
                 let config = ContextConfig { estimator, ..ContextConfig::default() };
                 let bounds = RecallBounds { tokens, memories };
-                let recalled = recall(&Many(Clone::clone(&all)), (Phase::Answer, "pool"), bounds, &config).unwrap();
+                let recalled = recall(&Many(Clone::clone(&all)), (Phase::Answer, "pool"), bounds, &config, None).unwrap();
                 let lines: String = recalled.facts.iter().map(|fact| format!("- {}: {}\n", fact.key, fact.value)).collect();
                 prop_assert!(recalled.facts.len() <= memories && recalled.tokens <= tokens);
                 prop_assert_eq!(estimator.count(&lines), recalled.tokens);

@@ -270,15 +270,15 @@ struct Scanner {
 }
 
 /// Names that are followed by a key, a token or a secret, as a pattern.
-const SECRET_NAMES: &str = "api[_-]?key|secret[_-]?access[_-]?key|access[_-]?key|secret[_-]?key|client[_-]?secret|\
-    (?:auth|access|refresh|private)[_-]?token|secret";
+const SECRET_NAMES: &str = "api[_ -]?key|secret[_ -]?access[_ -]?key|access[_ -]?key|secret[_ -]?key|\
+    client[_ -]?secret|(?:auth|access|refresh|private)[_ -]?token|secret";
 
 /// The text between a name and its value, as a pattern. In Markdown the name may be marked as code or as important.
-const ASSIGNS: &str = r#"(?:\\*["']|`|\*{1,2})?[ \t]{0,8}(?:=>|:=|[:=])(?:`|\*{1,2})?[ \t]{0,8}"#;
+const ASSIGNS: &str = r#"(?:\\*["'])?[`*_~]{0,5}[ \t]{0,8}(?:=>|:=|[:=])(?:[`*_~]{1,5}[ \t]{1,8}|\*{1,3}|[ \t]{0,8})"#;
 
 /// The value of a name: in quotes (plain, or those of JSON within JSON), as code in Markdown, or up to a delimiter. Its first 40
 /// bytes decide, so that names that follow each other without a delimiter are not read again and again.
-const ASSIGNED: &str = r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|`([^`\s]{4,128})`|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
+const ASSIGNED: &str = r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|`{1,2}([^`\s]{4,})`|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
 
 /// A value in quotes that has blanks in it, on one line: a pass phrase.
 const PHRASE: &str =
@@ -461,7 +461,7 @@ const ROWS: &[Row] = &[
 /// stresses, paths.
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"\A(?:\$[({]|\$[A-Za-z_]+\z|\{|<|\*{3}|\*{1,2}[A-Za-z]+\*{1,2}\z|%[({]|\[|[xX.]{4}|/|~/|arn:|https?://|(?i-u:null|none|nil|true|false|undefined|string|password|passwd|secret|token|required|optional|redacted|hidden|changeme|example|placeholder|unknown|your[_-][!-~]*|(?:env|process|os|config|settings|self|this)\.[!-~]*)\z)",
+        r"\A(?:\$[({]|\$[A-Za-z_]+\z|\{|<|\*+[A-Za-z]*\*{0,3}\z|%[({]|\[|[xX.]{4}|/|~/|arn:|https?://|(?i-u:null|none|nil|true|false|undefined|string|password|passwd|secret|token|required|optional|redacted|hidden|changeme|example|placeholder|unknown|your[_-][!-~]*|(?:env|process|os|config|settings|self|this)\.[!-~]*)\z)",
     )
 });
 
@@ -725,7 +725,16 @@ mod tests {
             (F::Password, "the password: `", "hunter,22".to_owned(), "` of the pool"),
             (F::Password, "`DB_PASSWORD`: `", "hunter22".to_owned(), "`"),
             (F::Password, "`password=", "hunter22".to_owned(), "`"),
-            (F::Secret, "**API key** secret: `", mixed(30), "`"),
+            (F::Password, "password:`", "hunter2,rest(of)it".to_owned(), "`"),
+            (F::Password, "__Password:__ ", "hunter22".to_owned(), "\n"),
+            (F::Password, "_password_: ", "hunter22".to_owned(), "\n"),
+            (F::Password, "**`password`**: ", "hunter22".to_owned(), ""),
+            (F::Password, "**\"password\"**: \"", "hunter22".to_owned(), "\""),
+            (F::Password, "~~password~~: ``", "hunter22".to_owned(), "``"),
+            (F::Password, "`password:` ", "hunter22".to_owned(), ""),
+            (F::Password, "password: `", some(MIXED, 160), "`"),
+            (F::Secret, "**API key:** ", mixed(30), "\n"),
+            (F::Secret, "the client secret: ", mixed(30), "\n"),
             (F::Secret, "\"client_secret\": \"", mixed(30), "\""),
             (F::Secret, "x-api-key: ", hex(32), "\n"),
             (F::Secret, "TWILIO_AUTH_TOKEN=", hex(32), "\n"),
@@ -851,7 +860,7 @@ mod tests {
             "passphrase: \"correct horse battery staple\", password: \"see section 3\"".to_owned(),
             "**Password:** required, `password`: `string`, password: `${PASSWORD1}`, the `password`: **not** shown"
                 .to_owned(),
-            "password:********, password:**, *password*: ******, secret: `sha`".to_owned(),
+            "password:********, password:**, *password*: ******, secret: `sha`, password: ***not***".to_owned(),
             "glpat-example.com.1, xoxo-hugs-and-kisses, xoxb-your-token".to_owned(),
             "PWD=/home/me/project1 OLDPWD=/tmp/a1".to_owned(),
             "secret: arn:aws:secretsmanager:eu-west-1:123456789012:secret:name-1".to_owned(),

@@ -47,8 +47,8 @@ impl Capture {
         self.server.info.as_ref()?.get("name")?.as_str().filter(|name| !name.is_empty())
     }
 
-    /// The file: a JSON object with `server`, `tools`, `resources`, `resourceTemplates` and `prompts`, and `serverInfo` where
-    /// the server says what it is.
+    /// The file: a JSON object with `server`, `tools`, `resources`, `resourceTemplates` and `prompts`, and `serverInfo` with
+    /// what the server says of its name and version.
     #[must_use]
     pub fn to_json(&self, server: &str) -> String {
         let name = serde_json::Value::from(server);
@@ -59,8 +59,12 @@ impl Capture {
             ("prompts", &self.listing.prompts),
         ];
         let lists = lists.map(|(key, list)| format!("\"{key}\": {}", lines(list)));
-        let info = self.server.info.as_ref().filter(|info| info.is_object());
-        let info = info.map_or(String::new(), |info| format!("\"serverInfo\": {info},\n"));
+        let said = |member: &str| Some((member.to_owned(), self.server.info.as_ref()?.get(member)?.clone()));
+        let info: serde_json::Map<_, _> = ["name", "title", "version"].into_iter().filter_map(said).collect();
+        let info = match info.is_empty() {
+            true => String::new(),
+            false => format!("\"serverInfo\": {},\n", serde_json::Value::from(info)),
+        };
         format!("{{\n\"server\": {name},\n{info}{}\n}}\n", lists.join(",\n"))
     }
 }
@@ -89,7 +93,7 @@ mod tests {
             templates: vec![raw(r#"{"uriTemplate":"x://{y}","name":"t"}"#)],
             ..Listing::default()
         };
-        let info = Some(serde_json::json!({"name": "theirs", "version": "1.2.0"}));
+        let info = Some(serde_json::json!({"name": "theirs", "version": "1.2.0", "token": "t0ken"}));
         let server = ServerInfo { info, ..ServerInfo::default() };
         let capture = Capture { server, listing, took: Duration::ZERO };
         let text = capture.to_json("my \"server\"");

@@ -110,7 +110,7 @@ impl MemoryServer {
         let mut left = self.bounds.recall;
         let mut failed = Vec::new();
         for source in &self.sources {
-            match recall(source.as_ref(), (Phase::Answer, &query), left, &self.config) {
+            match recall(source.as_ref(), (Phase::Answer, &query), left, &self.config, None) {
                 Ok(found) => {
                     left.tokens = left.tokens.saturating_sub(found.tokens);
                     left.memories = left.memories.saturating_sub(found.facts.len());

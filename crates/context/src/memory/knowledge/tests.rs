@@ -332,7 +332,7 @@ fn recalled(path: &Path, secrets: Secrets) -> String {
     config.firewall.secrets = secrets;
     let bounds = RecallBounds { memories: 99, tokens: 99_999 };
     let source = LocalMemories::load(path).unwrap();
-    let recalled = recall(&source, (Phase::Answer, ""), bounds, &config).unwrap();
+    let recalled = recall(&source, (Phase::Answer, ""), bounds, &config, None).unwrap();
     let facts: String = recalled.facts.iter().map(|fact| format!("{}: {}\n", fact.key, fact.value)).collect();
     format!("{facts}{}\n", recalled.note("kb"))
 }
@@ -452,6 +452,11 @@ fn a_secret_under_its_name_is_masked_wherever_it_stands() {
         ("# pool\n**Password:**\nhunter2secret\n", 1),
         ("# pool\n`password`: `hunter2secret`\n", 1),
         ("# pool\nThe password:\n\n```sh\nhunter2secret\n```\n", 1),
+        ("# pool\npassword:\n> ```\n> hunter2secret\n> ```\n", 1),
+        ("# pool\npassword:\n- [ ]\n  hunter2secret\n", 1),
+        ("# pool\n__Password:__\n\u{25e6} hunter2secret\n", 1),
+        ("# pool\npassword:\n(1) `hunter2secret`\n", 1),
+        ("# pool\npassword:\n---\nhunter2secret\n", 1),
         ("---\ntitle: \"pool password:\"\n---\nhunter2secret\n", 1),
     ] {
         std::fs::write(&path, text).unwrap();
@@ -459,6 +464,20 @@ fn a_secret_under_its_name_is_masked_wherever_it_stands() {
         assert!(!masked.contains("hunter2secret"), "{text}: {masked}");
         assert_eq!(masked.matches("[REDACTED: password]").count(), memories, "{text}: {masked}");
         assert!(kept.contains("hunter2secret"), "{text}: {kept}");
+    }
+}
+
+#[test]
+fn what_is_said_of_a_password_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.md");
+    for text in [
+        "# pool\nThe options of the password:\n\n- `min_length_12` sets how long it is\n",
+        "# pool\nWhich fields hold a secret:\n1. client_id_2 names the client\n",
+        "# pool\n**Password:** required, see section 3\n",
+    ] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(recalled(&path, Secrets::Redact), recalled(&path, Secrets::Keep), "{text}");
     }
 }
 

@@ -596,7 +596,7 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             std::fs::write(&path, input).unwrap();
             let Ok(memories) = LocalMemories::load(&path) else { continue };
             let (bounds, config) = (RecallBounds::default(), ContextConfig::default());
-            let recalled = recall(&memories, (Phase::Answer, "the price of a thing"), bounds, &config).unwrap();
+            let recalled = recall(&memories, (Phase::Answer, "the price of a thing"), bounds, &config, None).unwrap();
             let tokens = recalled.facts.iter().map(|fact| Estimator::default().count(&fact.value)).sum::<usize>();
             assert!(tokens <= bounds.tokens, "memories are within their tokens");
         }

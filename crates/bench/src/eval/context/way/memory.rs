@@ -81,7 +81,8 @@ impl Memories {
         let source = self.source(&sessions, config)?;
         let bounds = RecallBounds::default();
         let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
-        let carried = recall(source.as_ref(), (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
+        let carried =
+            recall(source.as_ref(), (scenario.phase, &scenario.query), bounds, config, None).map_err(told)?.tokens;
         let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
         let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
         own.copy_to(manager.stores()).map_err(told)?;
