@@ -16,6 +16,7 @@ use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix::builtin_engine;
 use contextweaver_bench::eval::record::{Facts, Origin};
 use contextweaver_bench::eval::run::{self, PromptTokens, evaluate_imported};
+use contextweaver_core::files::ReadError;
 use contextweaver_routing::RoutingConfig;
 
 use crate::catalog::catalog_of;
@@ -79,8 +80,8 @@ fn queries(value: &Bound<'_, PyAny>) -> PyResult<(PathBuf, Vec<u8>)> {
         return Ok(("queries".into(), lines.into_bytes()));
     }
     let path: PathBuf = value.extract()?;
-    let place = path.display().to_string();
-    let bytes = std::fs::read(&path).map_err(|error| errors::at(&place, &error, EvaluationError::new_err))?;
+    let bytes =
+        std::fs::read(&path).map_err(|error| EvaluationError::new_err(ReadError::at(&path)(error).to_string()))?;
     Ok((path, bytes))
 }
 

@@ -10,6 +10,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use contextweaver_core::files::ReadError;
+
 use crate::errors::{ConfigError, InputError, input};
 
 /// `value` as JSON text, without spaces. Objects with a method `model_dump` (those of pydantic) are written as what it
@@ -99,7 +101,8 @@ pub(crate) fn config<T: DeserializeOwned + Default, E: std::error::Error>(
     let config: T = if let Ok(path) = value.extract::<PathBuf>() {
         let shown = path.display();
         let refuse = |error: &dyn std::fmt::Display| ConfigError::new_err(format!("{shown}\n  caused by: {error}"));
-        let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| ConfigError::new_err(ReadError::at(&path)(error).to_string()))?;
         toml::from_str(&text).map_err(|error| refuse(&error))?
     } else {
         serde_json::from_str(&dumps(value)?).map_err(|error| ConfigError::new_err(error.to_string()))?

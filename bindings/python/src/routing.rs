@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use contextweaver_core::catalog::Safety;
-use contextweaver_core::files::replace_file;
+use contextweaver_core::files::{ReadError, replace_file};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{
     self as core, FeedbackLog, Filter, History, PartSource, Path, Placement, Provider, Request, RoutingConfig,
@@ -121,7 +121,8 @@ impl Router {
         let inner = Arc::clone(&catalog.get().inner);
         let router = together(py, || {
             let place = path.display().to_string();
-            let bytes = std::fs::read(&path).map_err(|error| errors::at(&place, &error, RouteError::new_err))?;
+            let bytes =
+                std::fs::read(&path).map_err(|error| RouteError::new_err(ReadError::at(&path)(error).to_string()))?;
             let router =
                 core::load(bytes, inner, config).map_err(|error| errors::at(&place, &error, RouteError::new_err))?;
             with_model(router, model)
