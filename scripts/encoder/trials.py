@@ -348,7 +348,7 @@ def main():
     if given.finished:
         values = {SHIPPED: measured.of(shipped(), train.Plain().query)}
         for run in given.finished:
-            way = train.Marked() if json.loads((run / "manifest.json").read_text())["marker"] else train.Plain()
+            way = train.Marked() if json.loads((run / "manifest.json").read_text()).get("marker") else train.Plain()
             weights = finish.between(base, network.read(run / "mean.safetensors"), finish.TRAINED)
             values[run.parent.name] = measured.of(weights, way.query)
         return report(measured, values, {}, SHIPPED)

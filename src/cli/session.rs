@@ -129,7 +129,7 @@ pub(super) fn context_config(path: Option<&Path>) -> Result<ContextConfig> {
     let Some(path) = path else { return Ok(ContextConfig::default()) };
     ContextConfig::load(path).map_err(|error| match error {
         // It names the file already.
-        ContextConfigError::Read { .. } => error.into(),
+        ContextConfigError::Read(_) => error.into(),
         error => Error::from(error).context(path.display().to_string()),
     })
 }

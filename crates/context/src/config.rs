@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ItemKind, Phase, Sensitivity};
+use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 
 /// The configuration of the context engine. A file holds any subset of the fields; a field that it leaves out keeps its
@@ -60,13 +61,8 @@ pub enum ContextConfigError {
     #[error("not a context configuration: {0}")]
     Syntax(#[from] toml::de::Error),
     /// The file cannot be read.
-    #[error("{path}: {source}")]
-    Read {
-        /// The path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 impl ContextConfig {
@@ -86,8 +82,7 @@ impl ContextConfig {
     /// # Errors
     /// As [`Self::from_toml`], and [`ContextConfigError::Read`] when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, ContextConfigError> {
-        let read = |source| ContextConfigError::Read { path: path.to_owned(), source };
-        Self::from_toml(&std::fs::read_to_string(path).map_err(read)?)
+        Self::from_toml(&std::fs::read_to_string(path).map_err(ReadError::at(path))?)
     }
 
     /// Checks that every value is in its range.

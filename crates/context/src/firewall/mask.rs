@@ -80,13 +80,13 @@ impl<'f> Mask<'f> {
 
     /// Masks bytes that are a text: drawings are, and so is what a server sends as a file. Nobody is asked about others.
     pub(crate) fn bytes(&mut self, bytes: &mut Vec<u8>) {
-        if let Ok(text) = std::str::from_utf8(bytes) {
-            let mut masked = text.to_owned();
-            self.text(&mut masked);
-            if masked != text {
-                *bytes = masked.into_bytes();
+        *bytes = match String::from_utf8(std::mem::take(bytes)) {
+            Ok(mut text) => {
+                self.text(&mut text);
+                text.into_bytes()
             }
-        }
+            Err(other) => other.into_bytes(),
+        };
     }
 
     /// Masks the values of members.

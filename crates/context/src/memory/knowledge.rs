@@ -19,7 +19,7 @@ use crate::clean::{clean, one_line};
 use crate::config::ContextConfig;
 use crate::event::Sensitivity;
 use crate::store::redact;
-use crate::summary::{Fenced, Fences, heading};
+use crate::summary::{Fenced, Fences, fence, heading};
 use contextweaver_core::catalog::front_matter;
 use contextweaver_core::files::read_kept_file;
 use contextweaver_core::text::{counted, sha256_hex};
@@ -93,7 +93,7 @@ fn masked(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         let said = without_marks(line);
         // The value may stand in a block of code, or below the mark of an entry.
-        if said.trim().is_empty() || ["```", "~~~"].iter().any(|fence| said.starts_with(fence)) {
+        if said.trim().is_empty() || fence(said).is_some() {
             whole.push_str(line);
             continue;
         }

@@ -19,7 +19,7 @@ mod unusual;
 pub use content::StructureSummarizer;
 pub(super) use content::rows_in;
 pub(super) use grid::{Delimited, Format, RowSpans, spans_of};
-pub(super) use lines::{Fenced, Fences, heading};
+pub(super) use lines::{Fenced, Fences, fence, heading};
 pub(super) use lossless::forms as lossless_forms;
 
 use crate::brief::Piece;

@@ -98,14 +98,14 @@ fn opening(front: &str) -> Option<usize> {
 
 /// A line that begins or ends a block of code: at least three `` ` `` or `~`, and what stands behind them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fence<'l> {
+pub(crate) struct Fence<'l> {
     mark: u8,
     length: usize,
     info: &'l str,
 }
 
 /// The fence that a line is, if it is one. Backticks with another one behind them are code within a line.
-pub(super) fn fence(line: &str) -> Option<Fence<'_>> {
+pub(crate) fn fence(line: &str) -> Option<Fence<'_>> {
     let line = line.trim();
     let mark = *line.as_bytes().first().filter(|mark| b"`~".contains(mark))?;
     let length = line.bytes().take_while(|byte| *byte == mark).count();

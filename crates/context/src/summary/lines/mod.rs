@@ -27,7 +27,7 @@ use crate::brief::Piece;
 use crate::split::lines;
 
 pub(super) use code::Language;
-pub(crate) use markdown::{Fenced, Fences, heading};
+pub(crate) use markdown::{Fenced, Fences, fence, heading};
 
 /// The number of lines at the start of a text that are sampled, and of lines spread over the rest.
 const SAMPLE: usize = 160;
