@@ -1,4 +1,4 @@
-"""What trials of the encoder are measured on: collections with the ranking of the command, measures, and intervals."""
+"""What trials of the encoder and of the table are measured on: collections with the ranking of the command, measures, and intervals."""
 
 import collections
 import json
@@ -12,6 +12,9 @@ import text
 
 SERVERS_OF_A_POOL = 4
 SAMPLES, SEED = 2000, 20261
+# Of a collection so many queries and tools are taken, at most, by chance.
+QUERIES, TOOLS = 300, 1000
+MEASURES = ("nDCG@10, alone", "recall@5, alone", "nDCG@10, fused", "recall@5, fused")
 
 
 def log(line):
@@ -23,12 +26,12 @@ def lines(path):
 
 
 class Collection:
-    """Tools and queries with the first tools of an engine: `tools` texts; `queries` of (text, groups); `first` of lists of
+    """Tools and queries with the first tools of an engine: `catalog` as read; `tools` texts; `queries` of (text, groups); `first` of lists of
     (tool number, score), `most` of them or, without that, as many as the command writes."""
 
     def __init__(self, command, folder, name, catalog, queries, engine="best", most=None):
         folder.mkdir(parents=True, exist_ok=True)
-        self.name = name
+        self.name, self.catalog = name, catalog
         (folder / "catalog.json").write_text(json.dumps(catalog), encoding="utf-8")
         asked = "\n".join(json.dumps(query, ensure_ascii=False) for query in queries)
         (folder / "queries.jsonl").write_text(asked + "\n", encoding="utf-8")
@@ -126,3 +129,93 @@ def tested(gold, public):
     ]:
         catalog = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))
         yield name, catalog, [{**query, "query": query["query"].split("\n")[0]} for query in lines(folder / queries)]
+
+
+def crowd(gold, catalogs):
+    """(name, catalog, queries) of what models ask, among the tools of many more servers: as the scorecard has it, but of a request with
+    two searches the first."""
+    folder = gold / "everyday"
+    added = json.loads((folder / "crowd.json").read_text(encoding="utf-8"))
+    catalog = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))
+    for path in sorted(catalogs.glob("*.json")):
+        if path.name not in added["without"]:
+            server = path.stem.replace(".", "_")
+            catalog += [{**tool, "server": server} for tool in json.loads(path.read_text(encoding="utf-8"))["tools"]]
+    queries = []
+    for query in lines(folder / "asked.jsonl"):
+        equivalent = dict(query.get("equivalent") or {})
+        for tool in query["relevant"]:
+            products = added["products"].get(tool.split(":")[0], [])
+            if not any(product in query["query"].lower() for product in products):
+                equivalent[tool] = [*equivalent.get(tool, []), *added["equivalent"].get(tool, [])]
+        queries.append({**query, "query": query["query"].split("\n")[0], "equivalent": equivalent})
+    return "everyday, asked, in a crowd", catalog, queries
+
+
+def sample(name, catalog, queries, tools=TOOLS):
+    """At most so many queries that a tool serves, and at most `tools` tools, those that are wanted among them."""
+    random = np.random.Generator(np.random.PCG64([SEED, *name.encode()]))
+    queries = [query for query in queries if query["relevant"]]
+    queries = [queries[at] for at in sorted(random.permutation(len(queries))[:QUERIES])]
+    names = lambda tool: {tool["name"], f"{tool.get('server') or ''}:{tool['name']}"}
+    wanted = {n for q in queries for n in (*q["relevant"], *(n for of in (q.get("equivalent") or {}).values() for n in of))}
+    kept = {at for at, tool in enumerate(catalog) if names(tool) & wanted}
+    for at in random.permutation(len(catalog)):
+        if len(kept) >= tools:
+            break
+        kept.add(int(at))
+    return name, [catalog[at] for at in sorted(kept)], queries
+
+
+def is_new(request):
+    """Whether a request is one of `e6`, which no trial of the encoder trains on."""
+    return request["id"].startswith("e6")
+
+
+class Sets:
+    """Everyday requests, also in a crowd, the ten collections and, before them, requests of the training data in pools of servers: `sets`
+    by name as lists of collections, and `groups` by name with what the queries of a set ask for. `ten` has the names of the ten."""
+
+    def __init__(self, command, folder, gold, public, catalogs, requests, name, engine):
+        servers = sorted({request["server"] for request in requests})
+        self.sets = {name: pools(command, folder, requests, catalogs, lambda _: True, servers, name, engine=engine)} if requests else {}
+        for number, (name, catalog, queries) in enumerate([crowd(gold, catalogs), *tested(gold, public)]):
+            drawn = sample(name, catalog, queries, TOOLS if number else len(catalog))
+            self.sets[name] = [Collection(command, folder / name.replace(", ", "-"), *drawn, engine=engine)]
+        self.groups = {name: [[[(at, min(groups[0]))]] for at, of in enumerate(parts) for _, groups in of.queries]
+                       for name, parts in self.sets.items()}
+        self.ten = [name for name, _, _ in tested(gold, public) if not name.startswith("everyday")]
+
+
+def figure(value, sign=""):
+    return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def report(sets, values, baseline, seconds={}, shown=MEASURES):
+    """Prints the tables of a page: differences from the baseline with 95 % intervals, `*` where zero is outside, and on how many
+    collections they are above and below zero."""
+    groups, sets, ten = sets.groups, list(sets.sets), sets.ten
+    base = values[baseline]
+
+    def cell(other, names, at):
+        drawn = [means((other[name] - base[name])[:, at], groups[name], sets.index(name)) for name in names]
+        low, high = np.percentile(np.mean(drawn, 0), (2.5, 97.5))
+        mean = np.mean([(other[name] - base[name])[:, at].mean() for name in names])
+        return f"{figure(mean, '+')} [{figure(low, '+')}, {figure(high, '+')}]", int(low > 0) - int(high < 0)
+
+    columns = {name: [name] for name in sets if name not in ten} | {"mean of the ten": ten}
+    others = {name: other for name, other in values.items() if name != baseline}
+    for at, what in enumerate(shown):
+        print(f"\n{what}\n\n| | s a step | {' | '.join(columns)} | better / worse |\n|---|{'--:|' * (len(columns) + 2)}")
+        cells = [figure(np.mean([base[name][:, at].mean() for name in names])) for names in columns.values()]
+        print(f"| {baseline} | {seconds.get(baseline, '')} | {' | '.join(cells)} | |")
+        for name, other in others.items():
+            cells = [cell(other, names, at)[0] for names in columns.values()]
+            signs = [cell(other, [one], at)[1] for one in sets]
+            print(f"| {name} | {seconds.get(name, '')} | {' | '.join(cells)} | {signs.count(1)} / {signs.count(-1)} |")
+    for at, what in enumerate(shown):
+        print(f"\n{what}\n\n| collection | queries | {baseline} | {' | '.join(others)} |\n|---|{'--:|' * (len(others) + 2)}")
+        for name in sets:
+            found = [cell(other, [name], at) for other in others.values()]
+            cells = [figure(base[name][:, at].mean()), *(said.split()[0] + "*" * abs(sign) for said, sign in found)]
+            print(f"| {name} | {len(base[name])} | {' | '.join(cells)} |")

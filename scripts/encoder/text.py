@@ -2,14 +2,13 @@
 `crates/routing/src/semantic/model` do."""
 
 import functools
-import re
 import unicodedata
 
 from words import words
 
 CLS, SEP, UNKNOWN = 101, 102, 100
-# `[unused0]`, an entry of the vocabulary that no text has.
-MARKER = 1
+# `[unused0]`, an entry of the vocabulary that no text has, before the pieces of a query.
+MARK = 1
 LONGEST_WORD = 100
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F),
@@ -23,8 +22,8 @@ def tool_text(name, description):
 
 
 def marked(pieces):
-    """The pieces of a query with the marker in front of its text."""
-    return [pieces[0], MARKER, *pieces[1:]]
+    """The pieces of a query, from those of its text: with a mark in front, which no tool has."""
+    return [pieces[0], MARK, *pieces[1:]]
 
 
 @functools.cache

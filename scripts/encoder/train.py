@@ -16,7 +16,7 @@ import numpy as np
 import examples as data
 import network
 import text
-from data import LICENCES
+from data import LICENCES, kept_apart
 from everyday import ASKED, LICENCE
 from everyday import SAID as SAID_SO
 
@@ -27,8 +27,8 @@ BACKWARD = 0.5
 QUERY_PIECES, TOOL_PIECES = 48, 64
 # Requests in a batch that no tool serves: they are wrong queries for every tool.
 UNANSWERABLE = 8
-# The share of batches whose first half is of one server, and of everyday requests read as they were said.
-ONE_PLACE, SAID = 0.65, 0.6
+# The share of batches whose first half is of one server, and of everyday requests read as they were said and not as models ask.
+ONE_PLACE, SAID = 0.65, 0.8
 # A checkpoint every so many steps; the mean is that of the weights, each step's counting this much less than the next's.
 EVERY, MEMORY = 25, 0.985
 
@@ -92,8 +92,8 @@ class Plain:
         return drawn
 
     def query(self, pieces):
-        """The pieces of a query."""
-        return pieces
+        """The pieces of a query, from those of its text."""
+        return text.marked(pieces)
 
     def wrong(self, random, lines, wanted, fine, shown):
         """Up to `further` numbers of wrong tools that are read too. `fine` has the tools that are not wrong for each query."""
@@ -118,13 +118,6 @@ class Plain:
         """Takes what `state` has given."""
 
 
-class Marked(Plain):
-    """A marker in front of each query and of no tool. The shipped weights are trained without."""
-
-    def query(self, pieces):
-        return text.marked(pieces)
-
-
 def options():
     arguments = argparse.ArgumentParser(prog="train-encoder")
     arguments.add_argument("pairs", type=pathlib.Path)
@@ -132,12 +125,9 @@ def options():
     arguments.add_argument("catalogs", type=pathlib.Path)
     arguments.add_argument("model", type=pathlib.Path)
     arguments.add_argument("work", type=pathlib.Path)
-    arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
+    arguments.add_argument("--kept-apart", action="append", default=kept_apart(), metavar="SERVER")
     arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
-    arguments.add_argument("--marker", action="store_true", help="put a marker in front of each query")
-    arguments.add_argument("--said", type=float, default=SAID, metavar="SHARE", help="the share of everyday requests that are read as they were said")
     arguments.add_argument("--steps", type=int, default=450)
-    arguments.add_argument("--until", type=int, default=10**9, help="stop after this step, to go on later")
     return arguments
 
 
@@ -181,7 +171,7 @@ def train(given, way=Plain(), prepared=None):
         way.go_on(state)
         log(f"goes on after step {start}")
     lost, since = [], time.time()
-    for step in range(start + 1, min(given.steps, given.until) + 1):
+    for step in range(start + 1, given.steps + 1):
         random = np.random.Generator(np.random.PCG64([way.seed, step]))
         lines, wanted, allowed, none = data.draw(random, drawn, BATCH, way.unanswerable, way.one_place, way.said)
         shown = sorted(set(wanted))
@@ -224,7 +214,7 @@ def train(given, way=Plain(), prepared=None):
         lost.append(float(loss))
         if step % 10 == 0:
             log(f"step {step}/{given.steps}: loss {np.mean(lost[-10:]):.4f}, {(time.time() - since) / len(lost):.2f} s a step")
-        if step % EVERY == 0 or step == min(given.steps, given.until):
+        if step % EVERY == 0 or step == given.steps:
             partial = given.work / "state.partial.npz"
             np.savez(partial, step=step, **{
                 f"{part}/{name}": np.asarray(of[name])
@@ -244,7 +234,7 @@ def train(given, way=Plain(), prepared=None):
             "sources below, averaged with the weights from before, and rounded",
             "sources": {source: LICENCES[source] for source in drawn.sources} | dict.fromkeys((ASKED, SAID_SO), LICENCE),
         },
-        "steps": given.steps, "marker": given.marker,
+        "steps": given.steps, "mark": True,
         "parameters": {k: getattr(way, k.lower(), globals()[k]) for k in (
             "SEED", "BATCH", "TEMPERATURE", "RATE", "WARM", "BACKWARD", "UNANSWERABLE", "QUERY_PIECES", "TOOL_PIECES", "ONE_PLACE", "SAID", "MEMORY")},
         "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": sys.version.split()[0]},
@@ -253,7 +243,4 @@ def train(given, way=Plain(), prepared=None):
 
 
 if __name__ == "__main__":
-    given = options().parse_args()
-    way = Marked() if given.marker else Plain()
-    way.said = given.said
-    train(given, way)
+    train(options().parse_args())

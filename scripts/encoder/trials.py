@@ -2,8 +2,9 @@
 
     scripts/encoder-trials COMMAND PUBLIC CATALOGS PAIRS [--steps N] [--only NAME]... [--report | --finished FOLDER... | --fusion | --fewer-pieces]
 
-Every training starts from the weights as they are published and sees no request `e6` of `gold/training` and none of the servers that
-the shipped weights have not seen. It is measured alone, by cosine, and fused with words and table as the engine `best` does.
+Every training starts from the weights as they are published and sees no request `e6` of `gold/training` and no server of the test
+collection. It is measured alone, by cosine, and fused with words and table as the engine `best` does. The shipped weights came after
+the trials, and have seen `e6`.
 """
 
 import argparse
@@ -25,12 +26,10 @@ import network
 import text
 import train
 from data import spread
-from measuring import Collection, by_meaning, lines, log, means, measures, pools, tested
+from measuring import MEASURES, Sets, by_meaning, is_new, lines, log, measures, report
 from words import words
 
 PIECES = 128
-# Of a collection so many queries and tools are taken, at most, by chance.
-QUERIES, TOOLS = 300, 1000
 # BM25 over the words of name and description.
 SATURATION, LENGTH = 1.2, 0.75
 # Of a public source so many tools are looked through for wrong ones.
@@ -64,11 +63,20 @@ class Words:
         return (asked.tocsr() @ self.tools[tools].T).toarray()
 
 
-class OtherSeed(train.Plain):
+class Baseline(train.Plain):
+    """The training that is compared with: no mark, and a part of the everyday requests as models ask."""
+
+    said = 0.6
+
+    def query(self, pieces):
+        return pieces
+
+
+class OtherSeed(Baseline):
     seed = train.SEED + 1
 
 
-class HardNegatives(train.Plain):
+class HardNegatives(Baseline):
     """For some queries of the batch the wrong tool of the same server or source which the weights before the training, or BM25,
     rank first: each for half of them."""
 
@@ -110,7 +118,7 @@ class HardNegatives(train.Plain):
         return found
 
 
-class EarlierBatches(train.Plain):
+class EarlierBatches(Baseline):
     """The tools of the last batches are wrong tools too, by the vectors that they had then."""
 
     batches = 4
@@ -133,7 +141,12 @@ class EarlierBatches(train.Plain):
         self.numbers, self.vectors = state["earlier/numbers"], state["earlier/vectors"]
 
 
-class Distilled(train.Plain):
+class Marked(Baseline):
+    def query(self, pieces):
+        return text.marked(pieces)
+
+
+class Distilled(Baseline):
     """The tools of the batch should be as likely as by two teachers: the mean of BM25, divided by its best, and the cosine by the
     weights before the training."""
 
@@ -164,15 +177,15 @@ class Distilled(train.Plain):
         return value, np.pad(of_queries, ((0, self.unanswerable), (0, 0))), of_tools
 
 
-class WithoutSaid(train.Plain):
+class WithoutSaid(Baseline):
     said = 0.0
 
 
-class WithoutAsked(train.Plain):
+class WithoutAsked(Baseline):
     said = 1.0
 
 
-class WithoutPublic(train.Plain):
+class WithoutPublic(Baseline):
     one_place = 1.0
 
     def start(self, drawn, base, read):
@@ -181,52 +194,29 @@ class WithoutPublic(train.Plain):
         return drawn
 
 
-class WithoutUnanswerable(train.Plain):
+class WithoutUnanswerable(Baseline):
     unanswerable = 0
 
 
 BASELINE, BEFORE, SHIPPED = "baseline", "weights before the training", "shipped weights"
 # What is not trained has no way.
 TRIALS = {
-    BASELINE: train.Plain, "baseline, another seed": OtherSeed, "hard negatives": HardNegatives,
-    "negatives of earlier batches": EarlierBatches, "marker before queries": train.Marked, "distillation": Distilled, BEFORE: None,
-    "with paraphrases": train.Plain, SHIPPED: None, "without requests as people say them": WithoutSaid,
+    BASELINE: Baseline, "baseline, another seed": OtherSeed, "hard negatives": HardNegatives,
+    "negatives of earlier batches": EarlierBatches, "mark before queries": Marked, "distillation": Distilled, BEFORE: None,
+    "with paraphrases": Baseline, "without requests as people say them": WithoutSaid,
     "without requests as models ask": WithoutAsked, "without public pairs": WithoutPublic,
     "without requests that no tool serves": WithoutUnanswerable,
 }
 PARAPHRASES = "with paraphrases"
-MEASURES = ("nDCG@10, alone", "recall@5, alone", "nDCG@10, fused", "recall@5, fused")
 
 
-def sample(name, catalog, queries):
-    """At most so many queries that a tool serves, and at most so many tools, those that are wanted among them."""
-    random = np.random.Generator(np.random.PCG64([train.SEED, *name.encode()]))
-    queries = [query for query in queries if query["relevant"]]
-    queries = [queries[at] for at in sorted(random.permutation(len(queries))[:QUERIES])]
-    names = lambda tool: {tool["name"], f"{tool.get('server') or ''}:{tool['name']}"}
-    wanted = {n for q in queries for n in (*q["relevant"], *(n for of in (q.get("equivalent") or {}).values() for n in of))}
-    kept = {at for at, tool in enumerate(catalog) if names(tool) & wanted}
-    for at in random.permutation(len(catalog)):
-        if len(kept) >= TOOLS:
-            break
-        kept.add(int(at))
-    return name, [catalog[at] for at in sorted(kept)], queries
-
-
-class Measured:
+class Measured(Sets):
     """The collections, and what weights give on them."""
 
     def __init__(self, given, everyday, read):
-        self.read = read
-        engine = {"engine": "default"}
         new = [request for request in everyday if is_new(request)]
-        servers = sorted({request["server"] for request in new})
-        self.sets = {"e6": pools(given.command, given.work / "collections", new, given.catalogs, is_new, servers, "e6", **engine)}
-        for name, catalog, queries in tested(given.gold, given.public):
-            folder = given.work / "collections" / name.replace(", ", "-")
-            self.sets[name] = [Collection(given.command, folder, *sample(name, catalog, queries), **engine)]
-        self.groups = {name: [[[(at, min(groups[0]))]] for at, of in enumerate(parts) for _, groups in of.queries]
-                       for name, parts in self.sets.items()}
+        super().__init__(given.command, given.work / "collections", given.gold, given.public, given.catalogs, new, "e6", "default")
+        self.read = read
 
     def scored(self, weights, query):
         """For each query: its set, its text, its groups, the cosine of each tool, its score by words and table, and the greatest that
@@ -257,7 +247,7 @@ class Measured:
 
 def with_fewer_pieces(tokenizer, given):
     """What turns texts into those pieces that a text of the training has, and into single letters and marks; and how many are kept."""
-    drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart))
+    drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart), given.paraphrases)
     examples = [example for of in [*drawn.servers.values(), *drawn.sources.values()] for example in of]
     texts = {*drawn.texts, *(line for example in examples for line in [*example.said, *example.asked])}
     seen = {piece for line in sorted(texts) for piece in tokenizer.encode(line, PIECES)}
@@ -267,49 +257,9 @@ def with_fewer_pieces(tokenizer, given):
     return functools.cache(fewer.encode), len(fewer.number)
 
 
-def is_new(request):
-    return request["id"].startswith("e6")
-
-
-def figure(value, sign=""):
-    return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
-
-
-def report(measured, values, seconds, baseline=BASELINE, shown=MEASURES):
-    """Prints the tables of docs/model.md: differences from the baseline with 95 % intervals, `*` where zero is outside, and on how many
-    collections they are above and below zero."""
-    sets = list(measured.sets)
-    ten = [name for name in sets if name != "e6" and not name.startswith("everyday")]
-    base = values[baseline]
-
-    def cell(other, names, at):
-        drawn = [means((other[name] - base[name])[:, at], measured.groups[name], sets.index(name)) for name in names]
-        low, high = np.percentile(np.mean(drawn, 0), (2.5, 97.5))
-        mean = np.mean([(other[name] - base[name])[:, at].mean() for name in names])
-        return f"{figure(mean, '+')} [{figure(low, '+')}, {figure(high, '+')}]", int(low > 0) - int(high < 0)
-
-    columns = [["e6"], ["everyday, said"], ["everyday, asked"], ten]
-    others = {name: other for name, other in values.items() if name != baseline}
-    for at, what in enumerate(shown):
-        print(f"\n{what}\n\n| | s a step | e6 | everyday, said | everyday, asked | mean of the ten | better / worse |")
-        print("|---|--:|--:|--:|--:|--:|--:|")
-        cells = [figure(np.mean([base[name][:, at].mean() for name in names])) for names in columns]
-        print(f"| {baseline} | {seconds.get(baseline, '')} | {' | '.join(cells)} | |")
-        for name, other in others.items():
-            cells = [cell(other, names, at)[0] for names in columns]
-            signs = [cell(other, [one], at)[1] for one in sets]
-            print(f"| {name} | {seconds.get(name, '')} | {' | '.join(cells)} | {signs.count(1)} / {signs.count(-1)} |")
-    for at, what in enumerate(shown):
-        print(f"\n{what}\n\n| collection | queries | {baseline} | {' | '.join(others)} |\n|---|{'--:|' * (len(others) + 2)}")
-        for name in sets:
-            found = [cell(other, [name], at) for other in others.values()]
-            cells = [figure(base[name][:, at].mean()), *(said.split()[0] + "*" * abs(sign) for said, sign in found)]
-            print(f"| {name} | {len(base[name])} | {' | '.join(cells)} |")
-
-
 def main():
     arguments = argparse.ArgumentParser(prog="encoder-trials")
-    for name in ("command", "gold", "public", "catalogs", "pairs", "model", "shipped", "schedule", "work"):
+    for name in ("command", "gold", "public", "catalogs", "pairs", "model", "shipped", "work"):
         arguments.add_argument(name, type=pathlib.Path)
     arguments.add_argument("--steps", type=int, default=100)
     arguments.add_argument("--only", action="append", choices=list(TRIALS), help="these alone; may be repeated")
@@ -317,7 +267,7 @@ def main():
     arguments.add_argument("--fusion", action="store_true", help="train nothing: try weights of meaning that differ by query")
     arguments.add_argument("--fewer-pieces", action="store_true",
                            help="train nothing: leave out the pieces of the vocabulary that no text of the training has")
-    arguments.add_argument("--finished", action="append", default=[], type=pathlib.Path, metavar="FOLDER",
+    arguments.add_argument("--finished", nargs="+", default=[], type=pathlib.Path, metavar="FOLDER",
                            help="train nothing: compare the run of scripts/train-encoder in this folder with the shipped weights")
     given = arguments.parse_args()
     given.work = given.work / str(given.steps)
@@ -328,49 +278,48 @@ def main():
     old = given.work / "everyday.jsonl"
     raw = requests.read_text(encoding="utf-8").splitlines(keepends=True)
     old.write_text("".join(line for line in raw if not is_new(json.loads(line))), encoding="utf-8")
-    # The servers that the shipped weights have not seen are those of the last stage.
-    apart = [line for line in given.schedule.read_text().splitlines() if line.startswith("--")][-1].split()
     options = [given.pairs, old, given.catalogs, given.model]
 
-    measured = Measured(given, lines(requests), read)
+    # The shipped weights have seen `e6`, and the trials have not.
+    seen = given.fewer_pieces or given.fusion or given.finished
+    everyday = [] if seen else lines(requests)
+    measured = Measured(given, everyday, read)
     base = network.read(given.model / "model.safetensors")
-    shipped = lambda: network.read(given.shipped / "weights.bin")
+    shipped, query = lambda: network.read(given.shipped / "weights.bin"), train.Plain().query
     if given.fewer_pieces:
-        of_train = train.options().parse_args([str(word) for word in (*options, given.work, *apart)])
+        # Those of the shipped weights.
+        whole = (given.pairs, requests, given.catalogs, given.model, given.work, "--paraphrases", given.gold / "training/paraphrases.jsonl")
+        of_train = train.options().parse_args([str(word) for word in whole])
         fewer, kept = with_fewer_pieces(tokenizer, of_train)
         log(f"{kept} of {len(tokenizer.number)} pieces are kept")
-        plain = train.Plain().query
-        values = {SHIPPED: measured.of(shipped(), plain), "fewer pieces": Measured(given, lines(requests), fewer).of(shipped(), plain)}
-        return report(measured, values, {}, SHIPPED)
+        values = {SHIPPED: measured.of(shipped(), query), "fewer pieces": Measured(given, everyday, fewer).of(shipped(), query)}
+        return report(measured, values, SHIPPED)
     if given.fusion:
-        values = fusion.tried(measured.scored(shipped(), train.Plain().query))
-        return report(measured, values, {}, fusion.ONE, MEASURES[2:])
+        values = fusion.tried(measured.scored(shipped(), query))
+        return report(measured, values, fusion.ONE, shown=MEASURES[2:])
     if given.finished:
-        values = {SHIPPED: measured.of(shipped(), train.Plain().query)}
+        values = {SHIPPED: measured.of(shipped(), query)}
         for run in given.finished:
-            way = train.Marked() if json.loads((run / "manifest.json").read_text()).get("marker") else train.Plain()
             weights = finish.between(base, network.read(run / "mean.safetensors"), finish.TRAINED)
-            values[run.parent.name] = measured.of(weights, way.query)
-        return report(measured, values, {}, SHIPPED)
+            values[run.parent.name] = measured.of(weights, query)
+        return report(measured, values, SHIPPED)
     values, seconds, prepared = {}, {}, {}
     for name, kind in TRIALS.items():
         folder = given.work / name.replace(",", "").replace(" ", "-")
         folder.mkdir(exist_ok=True)
         kept, time_of = folder / "measures.npz", folder / "seconds"
-        if not kept.exists():
+        if not kept.exists() or set(np.load(kept)) != set(measured.sets):
             if given.report or given.only and name not in given.only:
                 continue
-            way = (kind or train.Plain)()
+            way = (kind or Baseline)()
             if name == BEFORE:
                 weights = base
-            elif name == SHIPPED:
-                weights = shipped()
             else:
                 more = ["--paraphrases", given.gold / "training/paraphrases.jsonl"] if name == PARAPHRASES else []
                 log(f"{name}: training")
                 run = given.work / "runs" / folder.name
                 anew = not (run / "state.npz").exists()
-                of_train = train.options().parse_args([str(word) for word in (*options, run, *apart, "--steps", given.steps, *more)])
+                of_train = train.options().parse_args([str(word) for word in (*options, run, "--steps", given.steps, *more)])
                 if len(more) not in prepared:
                     prepared[len(more)] = train.prepare(of_train)
                 start = time.process_time()
@@ -386,7 +335,7 @@ def main():
         if time_of.exists():
             seconds[name] = time_of.read_text()
     if BASELINE in values:
-        report(measured, values, seconds)
+        report(measured, values, BASELINE, seconds)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 
 from words import words
 
@@ -29,6 +30,11 @@ LICENCES = {
 TELLING_WORDS = 4
 # Sources that are lists of many similar entries: this many of each are shown to the teacher.
 TEACHER_TOOLS, TEACHER_QUERIES = 2500, 3000
+
+
+def kept_apart():
+    """The servers of the test collection `gold/everyday` and one more, by the names of their catalogs."""
+    return (pathlib.Path(__file__).parent / "kept-apart.txt").read_text(encoding="utf-8").split()
 
 
 def spread(entries, most):
@@ -78,10 +84,10 @@ class Data:
         self.sources = sorted({pair["source"] for pair in self.pairs})
 
     def teacher_texts(self):
-        """(source, texts) for the teacher: tools as "name. description", then queries."""
+        """(kind, texts) for the teacher, source by source: tools as (name, description), then queries as ("", query)."""
         for source in sorted({tool["source"] for tool in self.tools.values()}):
             tools = [tool for tool in self.tools.values() if tool["source"] == source]
-            yield f"{source}-tools", [(t["name"], t["description"]) for t in spread(tools, TEACHER_TOOLS)]
+            yield "texts", [(t["name"], t["description"]) for t in spread(tools, TEACHER_TOOLS)]
         for source in self.sources:
             queries = sorted({pair["query"] for pair in self.pairs if pair["source"] == source})
-            yield f"{source}-queries", [("", query) for query in spread(queries, TEACHER_QUERIES)]
+            yield "queries", [("", query) for query in spread(queries, TEACHER_QUERIES)]

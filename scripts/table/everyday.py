@@ -11,7 +11,7 @@ LICENCE = "Apache-2.0 (gold/training of this project; tools of the servers' cata
 FIRST = 1_000_000
 
 
-def _parameters(tool):
+def parameters(tool):
     properties = (tool.get("inputSchema") or {}).get("properties") or {}
     parts = (f"{name} {value.get('description') or ''}" for name, value in properties.items() if isinstance(value, dict))
     return " . ".join(parts)
@@ -46,7 +46,7 @@ def add(data, requests, catalogs, kept_apart, paraphrases=None):
             for tool in read(server):
                 tool = {
                     "tool": FIRST + len(number_of), "source": "everyday", "server": server, "name": tool["name"],
-                    "description": tool.get("description") or "", "parameters": _parameters(tool),
+                    "description": tool.get("description") or "", "parameters": parameters(tool),
                 }
                 number_of[server, tool["name"]] = tool["tool"]
                 if not looks(tool) & apart_looks:

@@ -15,7 +15,7 @@ import distil
 import everyday
 import teach
 import write
-from data import HELD_OUT, LICENCES, Data
+from data import HELD_OUT, LICENCES, Data, kept_apart
 from words import Pieces
 
 STEPS = 1200
@@ -46,7 +46,7 @@ def distilled(given, left_out, dims=contrast.DIMS[-1], log=log):
     known, own = distil.candidates(vocabulary, counts)
     teachings = list(everything.teacher_texts())
     wanted = [("pieces", known), ("texts", own)]
-    wanted += [("texts", [teach.text_of(*text) for text in texts]) for _, texts in teachings]
+    wanted += [("texts" if given.no_mark else kind, [teach.text_of(*text) for text in texts]) for kind, texts in teachings]
     of_known, of_own, *of_texts = teach.embed(given.model, wanted, given.work / "teacher", log)
     vector_of = dict(zip(known, of_known)) | dict(zip(own, of_own))
     allowed = {tool["name"] + "\0" + tool["description"] for tool in data.tools.values()}
@@ -74,13 +74,17 @@ def main():
     arguments.add_argument("--model", type=pathlib.Path, required=True, help="the teacher's folder")
     arguments.add_argument("--everyday", type=pathlib.Path, required=True)
     arguments.add_argument("--catalogs", type=pathlib.Path, required=True)
-    arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
+    arguments.add_argument("--kept-apart", action="append", default=kept_apart(), metavar="SERVER")
     arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
+    arguments.add_argument("--no-mark", action="store_true", help="the teacher was trained without a mark before queries")
     arguments.add_argument("--work", type=pathlib.Path, required=True)
     arguments.add_argument("--leave-out", action="append", default=[], metavar="SOURCE")
     arguments.add_argument("--all-sources", action="store_true")
     arguments.add_argument("--steps", type=int, default=STEPS)
     given = arguments.parse_args()
+    said = given.model / "model.json"
+    if said.exists() and json.loads(said.read_text(encoding="utf-8")).get("mark", False) == given.no_mark:
+        arguments.error(f"{said}: the teacher was trained with{'' if given.no_mark else 'out'} a mark before queries")
     left_out = [*([] if given.all_sources else HELD_OUT), *given.leave_out]
     (given.work / "teacher").mkdir(parents=True, exist_ok=True)
     data, pieces, rows = distilled(given, left_out)
@@ -91,7 +95,7 @@ def main():
     manifest = {
         "table": {"sha256": digest(raw), "bytes": len(raw), "pieces": len(pieces.pieces), "dimensions": table.shape[1]},
         "inputs": {
-            "teacher": {"sha256": digest((given.model / "model.safetensors").read_bytes())},
+            "teacher": {"sha256": digest((given.model / "model.safetensors").read_bytes()), "mark": not given.no_mark},
             "everyday": {"sha256": digest(given.everyday.read_bytes())},
             **({"paraphrases": {"sha256": digest(given.paraphrases.read_bytes())}} if given.paraphrases else {}),
             **{n: {"sha256": digest((given.data / n).read_bytes())} for n in ("tools.jsonl.gz", "pairs.jsonl.gz")},

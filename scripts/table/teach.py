@@ -1,4 +1,4 @@
-"""What the teacher says: vectors of single pieces and of whole texts, kept in the work folder."""
+"""What the teacher says: vectors of single pieces, of tools and of queries, kept in the work folder."""
 
 import hashlib
 
@@ -17,7 +17,7 @@ def text_of(name, description):
 
 
 def embed(model, wanted, folder, log):
-    """Teacher vectors of each (kind, texts), by the encoder in the folder `model`."""
+    """Teacher vectors of each (kind, texts), by the encoder in the folder `model`: `pieces`, `texts` of tools, and `queries`."""
     weights = network.read(model / "model.safetensors")
     name = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
     lines = (model / "vocab.txt").read_text(encoding="utf-8").split("\n")
@@ -34,6 +34,7 @@ def embed(model, wanted, folder, log):
                     lists = [[text.CLS, tokenizer.number[piece], text.SEP] for piece in part]
                 else:
                     lists = [tokenizer.encode(line, TEXT_TOKENS) for line in part]
+                    lists = [text.marked(pieces) for pieces in lists] if kind == "queries" else lists
                 partial = path.with_suffix(".partial.npy")
                 np.save(partial, network.encode(weights, lists))
                 partial.rename(path)

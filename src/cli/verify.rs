@@ -244,9 +244,13 @@ fn encoder() -> Result<Tried> {
         return Ok(Tried::Skipped("not part of this program".to_owned()));
     }
     let encoder = place::encoder()?;
-    let [asked, near, far] =
-        ["How do I cancel my subscription?", "End a membership", "Resize a picture"].map(|text| encoder.encode(text));
-    ensure!(asked.similarity(&near) > asked.similarity(&far), "unlike sentences are more alike than like ones");
+    let asked = encoder.encode_query("How do I cancel my subscription?");
+    let tools = encoder.encode_tools(&["End a membership".to_owned(), "Resize a picture".to_owned()]);
+    let near: Vec<i32> = tools.iter().map(|tool| asked.similarity(tool)).collect();
+    ensure!(
+        near.is_sorted_by(|near, far| near > far),
+        "a tool that serves a request is no nearer than one that does not"
+    );
     Ok(Tried::Works(encoder.name()))
 }
 

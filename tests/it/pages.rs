@@ -16,7 +16,7 @@ use crate::support::{Files, checkout};
 const MARK: &str = "# Not run by the tests: ";
 
 /// The pages whose blocks are run.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "CONTRIBUTING.md",
     "README.md",
     "docs/ci.md",
@@ -40,6 +40,7 @@ const PAGES: [&str; 24] = [
     "docs/report.md",
     "docs/route.md",
     "docs/scale.md",
+    "docs/table.md",
     "packaging/python/README.md",
 ];
 
@@ -336,6 +337,8 @@ fn what_pages_say_is_what_happens() {
         not run: it needs Slurm.
         not run: it needs Slurm.
         not run: scripts/scale/test does, with a scheduler of its own.
+    docs/table.md: blocks run 0, outputs compared 0
+        not run: it trains a table.
     packaging/python/README.md: blocks run 1, outputs compared 0
     "#);
 }

@@ -36,6 +36,6 @@ fn main() -> Result<(), contextweaver_encoder::ModelError> {
 
 fn milliseconds(model: &MiniLm, texts: &[String]) -> f64 {
     let start = Instant::now();
-    std::hint::black_box(model.encode_all(texts));
+    std::hint::black_box(model.encode_tools(texts));
     start.elapsed().as_secs_f64() * 1e3
 }

@@ -45,13 +45,15 @@ pub(super) struct WordPieces {
     last: u32,
     /// `[UNK]`, in place of an unknown word.
     unknown: u32,
+    /// `[unused0]`, before the pieces of a query: an entry of the vocabulary that the published model never used.
+    query: u32,
 }
 
 impl WordPieces {
     /// Parses a vocabulary: one piece a line, numbered from 0, with `##` before pieces inside a word.
     ///
     /// # Errors
-    /// [`ModelError`] when it lacks one of the marks `[CLS]`, `[SEP]` and `[UNK]`.
+    /// [`ModelError`] when it lacks one of the marks `[CLS]`, `[SEP]`, `[UNK]` and `[unused0]`.
     pub(super) fn parse(vocabulary: &str) -> Result<Self, ModelError> {
         let (mut starts, mut insides) = (FxHashMap::default(), FxHashMap::default());
         for (line, number) in vocabulary.lines().zip(0..) {
@@ -61,8 +63,8 @@ impl WordPieces {
             };
         }
         let mark = |mark: &str| starts.get(mark).copied().ok_or(ModelError::Unusable("the vocabulary lacks a mark"));
-        let (first, last, unknown) = (mark("[CLS]")?, mark("[SEP]")?, mark("[UNK]")?);
-        Ok(Self { starts, insides, first, last, unknown })
+        let (first, last, unknown, query) = (mark("[CLS]")?, mark("[SEP]")?, mark("[UNK]")?, mark("[unused0]")?);
+        Ok(Self { starts, insides, first, last, unknown, query })
     }
 
     /// The number of pieces.
@@ -70,9 +72,18 @@ impl WordPieces {
         self.starts.len() + self.insides.len()
     }
 
-    /// The pieces of `text` between the two marks, cut at `most` pieces, the marks included.
-    pub(super) fn encode(&self, text: &str, most: usize) -> Vec<u32> {
-        let mut found = vec![self.first];
+    /// The pieces of the text of a tool between the two marks, cut at `most` pieces, the marks included.
+    pub(super) fn encode_tool(&self, text: &str, most: usize) -> Vec<u32> {
+        self.encode(vec![self.first], text, most)
+    }
+
+    /// The pieces of a query, as those of a tool, with the mark of a query behind the first mark.
+    pub(super) fn encode_query(&self, text: &str, most: usize) -> Vec<u32> {
+        self.encode(vec![self.first, self.query], text, most)
+    }
+
+    /// What `found` begins with, then the pieces of `text` and the last mark: `most` pieces at most.
+    fn encode(&self, mut found: Vec<u32>, text: &str, most: usize) -> Vec<u32> {
         let (Some(dropped), Some(mark), Some(word)) = (&*DROPPED, &*MARK, &*WORD) else { return found };
         let text = dropped.replace_all(text, "");
         let text: String = if text.is_ascii() { text.into_owned() } else { text.nfd().collect() };
@@ -112,7 +123,8 @@ impl WordPieces {
 mod tests {
     use super::*;
 
-    const VOCABULARY: &str = "[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\nrun\n,\n_\n北\ncafe\n##s\na\n##a\n##\n";
+    const VOCABULARY: &str =
+        "[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\nrun\n,\n_\n北\ncafe\n##s\na\n##a\n##\n[unused0]\n";
 
     #[test]
     fn texts_are_cut_as_the_model_was_trained() {
@@ -134,18 +146,24 @@ mod tests {
             ("run\u{a0}run", &[6, 6]),
         ];
         for (text, expected) in table {
-            let found = pieces.encode(text, 512);
-            assert_eq!((found.first(), found.last()), (Some(&1), Some(&2)), "{text}");
-            assert_eq!(&found[1..found.len() - 1], expected, "{text}");
+            assert_eq!(pieces.encode_tool(text, 512), [&[1], expected, &[2]].concat(), "{text}");
+            assert_eq!(pieces.encode_query(text, 512), [&[1, 15], expected, &[2]].concat(), "{text}");
         }
-        assert_eq!(pieces.encode("run run run", 4), [1, 6, 6, 2]);
-        assert_eq!(pieces.encode("unaffable", 4), [1, 3, 4, 2]);
-        assert_eq!(pieces.len(), 15);
+        assert_eq!(pieces.encode_tool("run run run", 4), [1, 6, 6, 2]);
+        assert_eq!(pieces.encode_tool("unaffable", 4), [1, 3, 4, 2]);
+        assert_eq!(pieces.encode_query("unaffable", 5), [1, 15, 3, 4, 2]);
+        // The text of a query is no mark of a query.
+        assert_eq!(pieces.encode_query("[unused0]", 512)[..2], [1, 15]);
+        assert!(!pieces.encode_tool("[unused0]", 512).contains(&15));
+        assert_eq!(pieces.len(), 16);
     }
 
     #[test]
     fn a_vocabulary_without_its_marks_is_refused() {
-        assert!(WordPieces::parse("[CLS]\n[SEP]\nrun\n").is_err());
-        assert!(WordPieces::parse("").is_err());
+        let marks = ["[CLS]", "[SEP]", "[UNK]", "[unused0]"];
+        assert!(WordPieces::parse(&marks.join("\n")).is_ok());
+        for missing in marks {
+            assert!(WordPieces::parse(&marks.join("\n").replace(missing, "run")).is_err(), "{missing}");
+        }
     }
 }

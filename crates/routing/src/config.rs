@@ -78,14 +78,14 @@ impl Default for RoutingConfig {
 /// The confidence below which none of the first five tools is more likely than one of them, so that a route says that
 /// nothing fits well. The nearest are shown all the same, so that what it costs is a line.
 ///
-/// On collections that took no part in the fit of confidence it marks, of the answers that were right and of the queries that no
+/// On collections whose labels took no part in the fit of confidence it marks, of the answers that were right and of the queries that no
 /// tool serves:
 ///
 /// | | right | none serves |
 /// |---|--:|--:|
 /// | household, workbench | 2 %, 3 % | 31 %, 31 % |
 /// | everyday, as models ask | 0 % | 3 % |
-/// | with the encoder: household, workbench | 6 %, 5 % | 59 %, 72 % |
+/// | with the encoder: household, workbench | 6 %, 5 % | 63 %, 74 % |
 /// | with the encoder: everyday, as models ask | 0 % | 45 % |
 ///
 /// In people's own words it marks a fifth of the right answers, with the encoder or without; asking again in the words of tools then finds

@@ -438,7 +438,7 @@ impl Index {
         }
         query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_read(&pieces));
         words.pieces = pieces;
-        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
+        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode_query(text)));
     }
 
     /// Reads the words of `text` into `query`. `each` is called with every word, stop words included, and the number of

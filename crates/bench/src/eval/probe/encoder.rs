@@ -21,7 +21,7 @@ impl Encoder for Words {
         0
     }
 
-    fn encode(&self, text: &str) -> ModelVector {
+    fn encode_query(&self, text: &str) -> ModelVector {
         let mut vector = ModelVector::default();
         for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {
             // FNV-1a over the lower-case letters, then a step of it for each place.
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn texts_that_share_words_are_nearer() {
-        let near = |left: &str, right: &str| Words.encode(left).similarity(&Words.encode(right));
+        let near = |left: &str, right: &str| Words.encode_query(left).similarity(&Words.encode_query(right));
         assert!(near("open a ticket", "a ticket, Open") > near("open a ticket", "close the ticket"));
         assert!(near("close the ticket", "open a ticket") > near("open a ticket", "jazz"));
     }

@@ -59,7 +59,7 @@ impl VectorCache {
             keys.iter().copied().zip(texts).filter(|(key, _)| !self.vectors.contains_key(key)).collect();
         let new: Vec<String> = missing.values().map(|text| (*text).clone()).collect();
         self.changed |= !new.is_empty();
-        self.vectors.extend(missing.into_keys().zip(encoder.encode_all(&new)));
+        self.vectors.extend(missing.into_keys().zip(encoder.encode_tools(&new)));
         keys.iter().map(|key| self.vectors.get(key).copied().unwrap_or_default()).collect()
     }
 
@@ -137,7 +137,7 @@ mod tests {
             0
         }
 
-        fn encode(&self, text: &str) -> ModelVector {
+        fn encode_query(&self, text: &str) -> ModelVector {
             self.asked.fetch_add(1, Ordering::Relaxed);
             ModelVector::of(&[text.len() as f32, 1.0])
         }
@@ -155,7 +155,7 @@ mod tests {
             (Counting { name: "one", ..Counting::default() }, Counting { name: "other", ..Counting::default() });
         let mut cache = VectorCache::open(&path);
         let first = cache.vectors(&one, &texts(&["a", "bb", "a"]));
-        assert_eq!(first, [one.encode("a"), one.encode("bb"), one.encode("a")]);
+        assert_eq!(first, [one.encode_query("a"), one.encode_query("bb"), one.encode_query("a")]);
         cache.save().unwrap();
         let mut cache = VectorCache::open(&path);
         assert_eq!(cache.len(), 2);

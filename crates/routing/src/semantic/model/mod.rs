@@ -71,11 +71,11 @@ pub trait Encoder: Debug + Send + Sync {
     fn bytes(&self) -> usize;
 
     /// The vector of a query.
-    fn encode(&self, text: &str) -> ModelVector;
+    fn encode_query(&self, text: &str) -> ModelVector;
 
-    /// The vectors of many texts, in their order.
-    fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
-        texts.iter().map(|text| self.encode(text)).collect()
+    /// The vectors of the texts of tools, in their order. As those of queries where an encoder reads both alike.
+    fn encode_tools(&self, texts: &[String]) -> Vec<ModelVector> {
+        texts.iter().map(|text| self.encode_query(text)).collect()
     }
 }
 
@@ -89,12 +89,12 @@ impl Encoder for contextweaver_encoder::MiniLm {
         contextweaver_encoder::BYTES
     }
 
-    fn encode(&self, text: &str) -> ModelVector {
-        ModelVector::of(&self.encode(text))
+    fn encode_query(&self, text: &str) -> ModelVector {
+        ModelVector::of(&self.encode_query(text))
     }
 
-    fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
-        self.encode_all(texts).iter().map(|vector| ModelVector::of(vector)).collect()
+    fn encode_tools(&self, texts: &[String]) -> Vec<ModelVector> {
+        self.encode_tools(texts).iter().map(|vector| ModelVector::of(vector)).collect()
     }
 }
 
@@ -116,8 +116,8 @@ impl Model {
 
     /// The vector of a query.
     #[must_use]
-    pub fn encode(&self, text: &str) -> ModelVector {
-        self.encoder.encode(text)
+    pub fn encode_query(&self, text: &str) -> ModelVector {
+        self.encoder.encode_query(text)
     }
 
     /// The similarity of an item and a query, at least 0; 0 for an item that does not exist.
@@ -167,7 +167,7 @@ pub(crate) mod tests {
             0
         }
 
-        fn encode(&self, text: &str) -> ModelVector {
+        fn encode_query(&self, text: &str) -> ModelVector {
             let about = |words: &[&str]| words.iter().filter(|word| text.to_lowercase().contains(*word)).count() as f32;
             ModelVector::of(&[about(&["rain", "weather", "forecast"]), about(&["mail", "letter"])])
         }
