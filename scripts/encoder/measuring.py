@@ -78,6 +78,25 @@ def measures(ranked, groups, depth=1):
     return gain / best, first / len(groups)
 
 
+def scores_of(first, count):
+    """The scores of `count` tools by an engine; those that are not among its first have none."""
+    scores = np.zeros(count)
+    for tool, score in first:
+        scores[tool] += score
+    return scores
+
+
+def rare_word(count):
+    """What a word is worth in a score that none of `count` tools has."""
+    return np.log(2 * count + 2) * 2**18
+
+
+def alone_and_fused(near, scores, most, groups):
+    """nDCG@10 and recall@5 by the cosines `near`, and by `scores` with at most `most` added for meaning."""
+    orders = (np.argsort(-by, kind="stable")[:10] for by in (near, scores + most * by_meaning(near)))
+    return [value for order in orders for value in measures(order, groups, 5)]
+
+
 def means(differences, groups, stream=0):
     """Means of samples of a bootstrap of the tools that queries ask for, since queries of one tool are alike."""
     of = collections.defaultdict(list)
@@ -179,12 +198,13 @@ class Sets:
     def __init__(self, command, folder, gold, public, catalogs, requests, name, engine):
         servers = sorted({request["server"] for request in requests})
         self.sets = {name: pools(command, folder, requests, catalogs, lambda _: True, servers, name, engine=engine)} if requests else {}
+        own = {*self.sets}
         for number, (name, catalog, queries) in enumerate([crowd(gold, catalogs), *tested(gold, public)]):
             drawn = sample(name, catalog, queries, TOOLS if number else len(catalog))
             self.sets[name] = [Collection(command, folder / name.replace(", ", "-"), *drawn, engine=engine)]
         self.groups = {name: [[[(at, min(groups[0]))]] for at, of in enumerate(parts) for _, groups in of.queries]
                        for name, parts in self.sets.items()}
-        self.ten = [name for name, _, _ in tested(gold, public) if not name.startswith("everyday")]
+        self.ten = [name for name in self.sets if name not in own and not name.startswith("everyday")]
 
 
 def figure(value, sign=""):

@@ -26,7 +26,7 @@ import network
 import text
 import train
 from data import spread
-from measuring import MEASURES, Sets, by_meaning, is_new, lines, log, measures, report
+from measuring import MEASURES, Sets, alone_and_fused, is_new, lines, log, rare_word, report, scores_of
 from words import words
 
 PIECES = 128
@@ -229,19 +229,15 @@ class Measured(Sets):
         for name, parts in self.sets.items():
             for of in parts:
                 tools = np.array([vectors["tool", line] for line in of.tools])
-                rare = np.log(2 * len(tools) + 2) * 2**18
                 for (line, groups), first in zip(of.queries, of.first):
-                    by_words = np.zeros(len(tools))
-                    for tool, score in first:
-                        by_words[tool] += score
-                    yield name, line, groups, tools @ vectors["query", line], by_words, rare
+                    near, scores = tools @ vectors["query", line], scores_of(first, len(tools))
+                    yield name, line, groups, near, scores, rare_word(len(tools))
 
     def of(self, weights, query):
         """By set nDCG@10 and recall@5 of each query, alone and fused."""
         found = {name: [] for name in self.sets}
-        for name, _, groups, near, by_words, rare in self.scored(weights, query):
-            fused = rare * by_meaning(near) + by_words
-            found[name].append([value for by in (near, fused) for value in measures(np.argsort(-by, kind="stable")[:10], groups, 5)])
+        for name, _, groups, near, scores, most in self.scored(weights, query):
+            found[name].append(alone_and_fused(near, scores, most, groups))
         return {name: np.array(values) for name, values in found.items()}
 
 

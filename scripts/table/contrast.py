@@ -30,16 +30,18 @@ class Tools:
     def bag(self, at):
         """(pieces, weights) of one tool."""
         if at not in self._bags:
-            self._bags[at] = self._bag(self._texts[at])
+            self._bags[at] = bag(self._texts[at], self._pieces, FIELD_PIECES)
         return self._bags[at]
 
-    def _bag(self, texts):
-        numbers, weights = [], []
-        for share, text in zip(FIELDS, texts):
-            field = self._pieces.of_text(text, FIELD_PIECES)
-            numbers.extend(field)
-            weights.extend([share / max(len(field), 1) ** 0.5] * len(field))
-        return numbers, weights
+
+def bag(texts, pieces, at_most):
+    """(pieces, weights) of the fields of a tool, of each at most so many."""
+    numbers, weights = [], []
+    for share, text in zip(FIELDS, texts):
+        field = pieces.of_text(text, at_most)
+        numbers.extend(field)
+        weights.extend([share / max(len(field), 1) ** 0.5] * len(field))
+    return numbers, weights
 
 
 def dense(bags, size):

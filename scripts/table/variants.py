@@ -17,7 +17,7 @@ import everyday
 import make
 import write
 from data import HELD_OUT
-from measuring import SEED, Sets, by_meaning, lines, log, measures, report
+from measuring import SEED, Sets, alone_and_fused, lines, log, rare_word, report, scores_of
 from words import Pieces, words
 
 # What the nearest tool gains, in words that no other tool has: `semantic` of the configuration.
@@ -62,21 +62,14 @@ def measured(sets, raw):
     for name, parts in sets.sets.items():
         found[name] = []
         for of in parts:
-            bags = []
-            for tool in of.catalog:
-                fields = [pieces.of_text(text, MOST) for text in (tool["name"], tool.get("description") or "", everyday.parameters(tool))]
-                shares = [share / max(len(field), 1) ** 0.5 for share, field in zip(contrast.FIELDS, fields)]
-                bags.append(([n for field in fields for n in field], [s for s, field in zip(shares, fields) for _ in field]))
+            texts = [(tool["name"], tool.get("description") or "", everyday.parameters(tool)) for tool in of.catalog]
+            bags = [contrast.bag(fields, pieces, MOST) for fields in texts]
             tools, _ = contrast.unit(contrast.encode(bags, rows, of_tool))
             asked = [pieces.of_text(line, MOST) for line, _ in of.queries]
             queries, _ = contrast.unit(contrast.encode([(numbers, [1.0] * len(numbers)) for numbers in asked], rows, of_query))
-            most = WEIGHT * np.log(2 * len(tools) + 2) * 2**18
             for query, (_, groups), first in zip(queries, of.queries, of.first):
-                near, by_words = tools @ query, np.zeros(len(tools))
-                for tool, score in first:
-                    by_words[tool] += score
-                fused = by_words + most * by_meaning(near)
-                found[name].append([value for by in (near, fused) for value in measures(np.argsort(-by, kind="stable")[:10], groups, 5)])
+                scores = scores_of(first, len(tools))
+                found[name].append(alone_and_fused(tools @ query, scores, WEIGHT * rare_word(len(tools)), groups))
     return {name: np.array(values) for name, values in found.items()}
 
 
