@@ -32,7 +32,7 @@ impl Hit {
 
 /// Collects the `k` best items from score tables.
 #[derive(Debug)]
-pub(super) struct TopK {
+pub(crate) struct TopK {
     k: usize,
     /// The keys of the best items so far: best first in a short ranking; in a long one in no order, and with more than
     /// `k` of them within a scan.
@@ -54,19 +54,19 @@ const MOST_INSERTED: usize = 24;
 
 impl TopK {
     /// For tables of some items each, in any order.
-    pub(super) fn new(k: usize) -> Self {
+    pub(crate) fn new(k: usize) -> Self {
         let last = if k == 0 { Key(u64::MAX) } else { Key::of(0, 0) };
         Self { k, keys: Vec::with_capacity(if k > MOST_INSERTED { k.min(1024) * 2 } else { k + 1 }), last }
     }
 
     /// The lowest score that can enter, at least 1.
-    pub(super) fn threshold(&self) -> u32 {
+    pub(crate) fn threshold(&self) -> u32 {
         self.last.score().max(1)
     }
 
     /// Offers every score that is not 0 and that `allow` lets through; `first` is the item of the first score. Returns
     /// the highest score of all, allowed or not.
-    pub(super) fn scan(&mut self, first: u32, scores: &[u32], allow: &impl Fn(u32) -> bool) -> u32 {
+    pub(crate) fn scan(&mut self, first: u32, scores: &[u32], allow: &impl Fn(u32) -> bool) -> u32 {
         Arch::new().dispatch(Scan { top: self, first, scores, allow })
     }
 
@@ -159,6 +159,33 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Scan<'_, A> {
         }
         top.cut();
         best
+    }
+}
+
+/// The places of the scores that are at least `least`.
+pub(crate) fn at_least(scores: &[u32], least: u32) -> Vec<u32> {
+    Arch::new().dispatch(AtLeast { scores, least })
+}
+
+/// [`at_least`], to be run in the machine's widest instructions.
+struct AtLeast<'s> {
+    scores: &'s [u32],
+    least: u32,
+}
+
+impl NullaryFnOnce for AtLeast<'_> {
+    type Output = Vec<u32>;
+
+    #[inline(always)]
+    fn call(self) -> Vec<u32> {
+        let mut places = Vec::new();
+        for (block, first) in self.scores.chunks(BLOCK).zip((0u32..).step_by(BLOCK)) {
+            if highest(block) >= self.least {
+                let there = (first..).zip(block).filter(|(_, score)| **score >= self.least);
+                places.extend(there.map(|(place, _)| place));
+            }
+        }
+        places
     }
 }
 

@@ -10,7 +10,7 @@
 //! Where the configuration gives the semantic table a weight, its part is added in the same units, and so is that of a
 //! sentence encoder where the index was given one ([`Fusions`]).
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use super::confidence::{Evidence, LEAD_OVER};
 use super::config::{RoutingConfig, Scorer};
@@ -23,7 +23,7 @@ use super::indexing::{self, FIELDS};
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
 use super::semantic::model::{self, Fusions, Model, ModelVector, rank};
-use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table, TextPieces};
+use super::semantic::{DocumentVectors, Fusion, Near, QueryVector, Table, TextPieces};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_stop_word};
@@ -186,7 +186,6 @@ struct Words {
 struct Semantic {
     weight: f64,
     table: &'static Table,
-    heads: Arc<Heads>,
 }
 
 impl Index {
@@ -205,8 +204,7 @@ impl Index {
     /// The index over `items` items whose image was built under `config` with `table`. The image is not checked: a
     /// damaged one gives wrong answers, and nothing worse.
     pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig, table: &'static Table) -> Self {
-        let heads = || Arc::new(Heads::of(&DocumentVectors::of(&image)));
-        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, table, heads: heads() });
+        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, table });
         Self {
             items,
             image,
@@ -263,7 +261,7 @@ impl Index {
         ExactNames::of(&self.image).check(self.items)?;
         Spelling::of(&self.image).check(known)?;
         let vectors = if self.semantic.is_some() { self.items() } else { 0 };
-        check(self.vectors().len() == vectors, "there is not one vector for each item")
+        check(self.vectors().are_of(vectors), "there is not one vector for each item")
     }
 
     /// The bytes of the index as it was built, without a patch.
@@ -593,16 +591,26 @@ impl Index {
             let all = self.all_by_words(query, scratch);
             let best = all.iter().copied().max().unwrap_or(0);
             let fusions = self.fusions(query);
-            let by_table = |item| query.meaning.as_ref().map_or(0, |meaning| self.similarity(item, meaning));
+            let near = query.meaning.as_ref().map(|meaning| self.all_by_meaning(meaning)).unwrap_or_default();
+            let by_table = |item: u32| near.get(item as usize).copied().unwrap_or(0);
             (rank(&all, &fusions, by_table, model.similarities(meaning), depth, &allow), best, fusions)
         } else if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            let proposed = Fusion::proposed(depth.k());
-            let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
-            let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
-            let table = Fusion::new(semantic.weight, self.scale, nearest);
-            let words = |item| self.words_score(query, item, scratch);
-            let similarity = |item| self.similarity(item, meaning);
-            (table.rank(&hits, &near, words, similarity, depth), best, Fusions { table, ..Fusions::default() })
+            let fusion = |nearest| Fusion::new(semantic.weight, self.scale, nearest);
+            let (hits, best, table) = if self.compares_all() {
+                let (all, near) = (self.all_by_words(query, scratch), self.all_by_meaning(meaning));
+                let table = fusion(near.iter().copied().max().unwrap_or(0));
+                let best = all.iter().copied().max().unwrap_or(0);
+                (table.rank_all(&all, &near, depth, &allow), best, table)
+            } else {
+                let proposed = Fusion::proposed(depth.k());
+                let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
+                let (near, nearest) = self.by_meaning(meaning, proposed, &allow);
+                let table = fusion(nearest);
+                let words = |item| self.words_score(query, item, scratch);
+                let similarity = |item| self.similarity(item, meaning);
+                (table.rank(&hits, &near, words, similarity, depth), best, table)
+            };
+            (hits, best, Fusions { table, ..Fusions::default() })
         } else {
             match depth {
                 Depth::Exactly(k) => {
@@ -639,10 +647,10 @@ impl Index {
     }
 
     /// The score by words of every item of the catalog.
-    fn all_by_words(&self, query: &Query, scratch: &mut Scratch) -> Vec<u32> {
+    fn all_by_words<'s>(&self, query: &Query, scratch: &'s mut Scratch) -> Cow<'s, [u32]> {
         let first = self.lists().score_all(&query.terms, &mut scratch.scores);
         let Some((patch, second)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
-            return first.to_vec();
+            return Cow::Borrowed(first);
         };
         let second = second.score_all(&scratch.second_terms, &mut scratch.second_scores);
         let of = |item| match patch.place(item) {
@@ -650,7 +658,7 @@ impl Index {
             Some((Side::Second, item)) => second.get(item as usize),
             None => None,
         };
-        (0..self.items() as u32).map(|item| of(item).copied().unwrap_or(0)).collect()
+        Cow::Owned((0..self.items() as u32).map(|item| of(item).copied().unwrap_or(0)).collect())
     }
 
     /// The score by words of one item after [`Self::by_words`] or [`Self::all_by_words`].
@@ -673,22 +681,35 @@ impl Index {
         }
     }
 
-    /// The `k` nearest items by meaning, and the best similarity of all.
-    fn by_meaning(
-        &self,
-        semantic: &Semantic,
-        meaning: &QueryVector,
-        k: usize,
-        allow: &impl Fn(u32) -> bool,
-    ) -> (Vec<Near>, i32) {
-        let Some(patch) = &self.patch else {
-            return self.vectors().proposals(&semantic.heads, meaning, k, &[], allow);
+    /// Whether a search compares the vectors of all items.
+    fn compares_all(&self) -> bool {
+        matches!(self.vectors(), DocumentVectors::Panels(_))
+    }
+
+    /// The similarity of every item of the catalog.
+    fn all_by_meaning(&self, meaning: &QueryVector) -> Vec<i32> {
+        let of = |vectors: DocumentVectors<'_>, items: usize| {
+            let one_by_one = || (0..items as u32).map(|item| vectors.similarity(item, meaning)).collect();
+            vectors.all(meaning, items).unwrap_or_else(one_by_one)
         };
+        let first = of(self.vectors(), self.items as usize);
+        let Some(patch) = &self.patch else { return first };
+        let second = of(DocumentVectors::of(&patch.image), patch.added());
+        let place = |item| match patch.place(item) {
+            Some((Side::First, item)) => first.get(item as usize),
+            Some((Side::Second, item)) => second.get(item as usize),
+            None => None,
+        };
+        (0..self.items() as u32).map(|item| place(item).copied().unwrap_or(0)).collect()
+    }
+
+    /// The `k` nearest items by meaning, and the best similarity of all.
+    fn by_meaning(&self, meaning: &QueryVector, k: usize, allow: &impl Fn(u32) -> bool) -> (Vec<Near>, i32) {
+        let Some(patch) = &self.patch else { return self.vectors().proposals(meaning, k, &[], allow) };
         let allowed = |side| move |item| patch.number(side, item).is_some_and(allow);
-        let (vectors, heads) = (self.vectors(), &semantic.heads);
-        let (first, first_best) = vectors.proposals(heads, meaning, k, &patch.gone, &allowed(Side::First));
-        let vectors = DocumentVectors::of(&patch.image);
-        let (second, second_best) = vectors.proposals(&patch.heads, meaning, k, &[], &allowed(Side::Second));
+        let (first, first_best) = self.vectors().proposals(meaning, k, &patch.gone, &allowed(Side::First));
+        let added = DocumentVectors::of(&patch.image);
+        let (second, second_best) = added.proposals(meaning, k, &[], &allowed(Side::Second));
         let numbered = |side| move |near: &Near| Some(Near { item: patch.number(side, near.item)?, ..*near });
         let both = first.iter().filter_map(numbered(Side::First));
         let mut near: Vec<Near> = both.chain(second.iter().filter_map(numbered(Side::Second))).collect();
@@ -735,7 +756,8 @@ impl Index {
     /// The score of every item, by item number: the exhaustive control for navigation and for explanations.
     #[must_use]
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
-        let words = self.all_by_words(query, &mut Scratch::default());
+        let mut scratch = Scratch::default();
+        let words = self.all_by_words(query, &mut scratch);
         let best = words.iter().copied().max().unwrap_or(0);
         let fusion = self.fusions(query);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
@@ -767,8 +789,7 @@ impl Index {
     fn fusions(&self, query: &Query) -> Fusions {
         let mut fusions = Fusions::default();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            fusions.table =
-                Fusion::new(semantic.weight, self.scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
+            fusions.table = Fusion::new(semantic.weight, self.scale, self.by_meaning(meaning, 1, &|_| true).1);
         }
         if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
             fusions.model = Fusion::new(*weight, self.scale, model.similarities(meaning).max().unwrap_or(0));

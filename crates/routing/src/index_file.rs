@@ -23,7 +23,7 @@ use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::hex;
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 7;
+const SCHEMA: u32 = 8;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An index file cannot be used.
@@ -283,8 +283,8 @@ mod tests {
         stale: built from a different catalog; build it again with `contextweaver build`
         stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
-        its format version is not 7; build it again with `contextweaver build`
+        damaged (10121 bytes instead of 10122); build it again with `contextweaver build`
+        its format version is not 8; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         ");

@@ -13,14 +13,12 @@ use super::image::Image;
 use super::index::{Index, TermId};
 use super::indexing;
 use super::postings::Lists;
-use super::semantic::{DocumentVectors, Heads};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 
 /// The second image of a patched index and how the two fit together.
 #[derive(Debug)]
 pub(super) struct Patch {
     pub(super) image: Image,
-    pub(super) heads: Heads,
     /// The items of the first image that were removed, ascending.
     pub(super) gone: Vec<u32>,
     /// Per image and item its number in the catalog, or [`NONE`].
@@ -51,7 +49,6 @@ impl Patch {
     pub(super) fn between(index: &Index, old: &Catalog, new: &Catalog, config: &RoutingConfig) -> Option<Self> {
         let mut patch = Self {
             image: Image::default(),
-            heads: Heads::default(),
             gone: Vec::new(),
             numbers: [vec![NONE; old.len()], Vec::new()],
             places: Vec::with_capacity(new.len()),
@@ -82,7 +79,6 @@ impl Patch {
             return None;
         }
         patch.image = indexing::build(&added, config, Some(index), index.table());
-        patch.heads = Heads::of(&DocumentVectors::of(&patch.image));
         patch.terms = index.numbers_of(&patch.image);
         patch.own_terms = patch.terms.iter().copied().zip(0..).collect();
         Some(patch)
@@ -93,10 +89,15 @@ impl Patch {
         self.places.len()
     }
 
+    /// The number of items of the second image.
+    pub(super) fn added(&self) -> usize {
+        let [_, second] = &self.numbers;
+        second.len()
+    }
+
     /// The lists of postings of the second image.
     pub(super) fn lists(&self) -> Lists<'_> {
-        let [_, second] = &self.numbers;
-        Lists::of(&self.image, second.len(), &[])
+        Lists::of(&self.image, self.added(), &[])
     }
 
     /// The number in the catalog of an item of one image; `None` for a removed item.

@@ -12,12 +12,14 @@
 //! script, which is then ranked by words alone. Where it knows a part, as in German or of a misspelled word, that part helps:
 //! gating it by the share of known words did harm.
 
+use pulp::{Arch, NullaryFnOnce};
+
 use super::vectors::Near;
-use crate::hit::Hit;
+use crate::hit::{Hit, TopK, at_least};
 use crate::index::Depth;
 
-/// Each side proposes so many items, or as many as are asked for where those are more: a search for five and one for a hundred
-/// then rank the same items, and what is served is what was measured.
+/// Where not everything is compared, each side proposes so many items, or as many as are asked for where those are more:
+/// a search for five and one for a hundred then rank the same items, and what is served is what was measured.
 const PROPOSED: usize = 128;
 
 /// Each side's first items are scored at once, this many times the number asked for: how far down any other can be among
@@ -27,6 +29,13 @@ const FIRST_SCORED: usize = 2;
 /// An item that shares no word with the query is found when its similarity is at least the best one divided by this:
 /// items further away would only fill the list.
 const FOUND_WITHIN: i32 = 2;
+
+/// Scores in 32 bits of floating point are off by less than this share of them, with room: each of five roundings is off by
+/// 2⁻²⁴ at most, on either side of a comparison.
+const ROUNDED: f32 = 1.0 / (1 << 19) as f32;
+
+/// And by this many units, since parts are rounded down.
+const ROUNDED_OFF: f32 = 4.0;
 
 /// The units in a weight of 1.
 const WEIGHT_UNITS: u64 = 1024;
@@ -74,6 +83,34 @@ impl Fusion {
     /// The number of items that each side proposes where `k` are asked for.
     pub(crate) fn proposed(k: usize) -> usize {
         k.max(PROPOSED)
+    }
+
+    /// The best items where all are compared: by their lexical scores and by their similarities, both by item number.
+    /// Found is what shares a word with the query or is near enough.
+    pub(crate) fn rank_all(
+        &self,
+        scores: &[u32],
+        similarities: &[i32],
+        depth: Depth,
+        allow: &impl Fn(u32) -> bool,
+    ) -> Vec<Hit> {
+        if depth.k() == 0 {
+            return Vec::new();
+        }
+        let about = Arch::new().dispatch(About { fusion: self, scores, similarities });
+        let mut top = TopK::new(depth.k());
+        top.scan(0, &about, allow);
+        // The rounded scores tell which items can be among the best; these are then scored in full.
+        let least = (f32::from_bits(top.threshold()) * (1.0 - ROUNDED) - ROUNDED_OFF).max(0.0).to_bits();
+        let score = |item: u32| {
+            let (score, similarity) = (scores.get(item as usize)?, similarities.get(item as usize)?);
+            Some(Hit { item, score: u64::from(*score) + self.part(*similarity) })
+        };
+        let items = at_least(&about, least.max(1)).into_iter().filter(|item| allow(*item));
+        let mut hits: Vec<Hit> = items.filter_map(score).collect();
+        hits.sort_unstable_by_key(Hit::order);
+        depth.cut(&mut hits);
+        hits
     }
 
     /// The best items by both sides: `hits` are the [`Self::proposed`] best that the words propose, `near` those that
@@ -128,6 +165,34 @@ impl Fusion {
         hits.sort_unstable_by_key(Hit::order);
         depth.cut(&mut hits);
         hits
+    }
+}
+
+/// The scores of all items, rounded, to be computed in the machine's widest instructions.
+struct About<'a> {
+    fusion: &'a Fusion,
+    scores: &'a [u32],
+    similarities: &'a [i32],
+}
+
+impl NullaryFnOnce for About<'_> {
+    /// The bits of each score as a floating-point number, which are in the order of the numbers; 0 for an item that is not
+    /// found.
+    type Output = Vec<u32>;
+
+    #[inline(always)]
+    fn call(self) -> Vec<u32> {
+        let Fusion { most, best } = *self.fusion;
+        let square = best as f32 * best as f32;
+        let factor = if best > 0 { most as f32 / square } else { 0.0 };
+        let least = self.fusion.least();
+        let mut all = vec![0; self.scores.len().min(self.similarities.len())];
+        for (about, (&score, &similarity)) in all.iter_mut().zip(self.scores.iter().zip(self.similarities)) {
+            let near = similarity.clamp(0, best) as f32;
+            let sum = score as f32 + near * near * factor;
+            *about = if score > 0 || similarity >= least { sum.to_bits() } else { 0 };
+        }
+        all
     }
 }
 
@@ -192,6 +257,31 @@ mod tests {
             let depth = if ties { Depth::ThroughTies(k) } else { Depth::Exactly(k) };
             if ties { expected.retain(|hit| hit.score >= last) } else { expected.truncate(k) }
             prop_assert_eq!(fusion.rank(&hits, &near, lexical, similarity, depth), expected);
+        }
+
+        #[test]
+        fn all_that_is_compared_equals_sorting_everything(
+            rows in prop_oneof![
+                prop::collection::vec((-9000i32..9000, prop_oneof![Just(0u32), any::<u32>()]), 0..30),
+                prop::collection::vec((80_000i32..80_100, 0u32..9), 0..400),
+                prop::collection::vec((-9i32..9, 0u32..2), 0..400),
+            ],
+            weight in prop_oneof![Just(0.0), Just(0.7), 0.0f64..100.0], rarity in prop_oneof![0u64..9, 1u64 << 20..1 << 32],
+            k in prop_oneof![0usize..12, 0usize..160], ties in any::<bool>(), modulus in 1u32..4,
+        ) {
+            let (similarities, scores): (Vec<i32>, Vec<u32>) = rows.iter().copied().unzip();
+            let fusion = Fusion::new(weight, rarity, similarities.iter().copied().max().unwrap_or(0));
+            let allow = |item: u32| item.is_multiple_of(modulus);
+            let score = |item: usize| u64::from(scores[item]) + fusion.part(similarities[item]);
+            let mut expected: Vec<Hit> = (0..rows.len())
+                .filter(|item| allow(*item as u32) && (scores[*item] > 0 || similarities[*item] >= fusion.least()))
+                .map(|item| Hit { item: item as u32, score: score(item) })
+                .collect();
+            expected.sort_by_key(Hit::order);
+            let last = if k == 0 { u64::MAX } else { expected.get(k - 1).map_or(0, |hit| hit.score) };
+            let depth = if ties { Depth::ThroughTies(k) } else { Depth::Exactly(k) };
+            if ties { expected.retain(|hit| hit.score >= last) } else { expected.truncate(k) }
+            prop_assert_eq!(fusion.rank_all(&scores, &similarities, depth, &allow), expected);
         }
     }
 }

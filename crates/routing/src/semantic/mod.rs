@@ -19,5 +19,4 @@ mod vectors;
 pub use fuse::Fusion;
 pub(crate) use table::TextPieces;
 pub use table::{DIMS, QueryVector, Table, TableError, ToolVector};
-pub(crate) use vectors::Heads;
 pub use vectors::{DocumentVectors, Near};
