@@ -1,5 +1,5 @@
-"""Whether meaning should count for more or less by query: weights by what the words and the model found, each chosen on the other
-collections."""
+"""Whether meaning should count in another way: weights that differ by what the words and the model found for a query, each chosen on
+the other collections, and other functions of the cosine."""
 
 import numpy as np
 
@@ -14,15 +14,36 @@ BY = {
     "best score": (0.5, 1.0, 1.5, 2.5), "best score for each word": (0.06, 0.12, 0.18, 0.3), "best cosine": (0.3, 0.4, 0.5, 0.6),
     "lead of the best cosine": (0.01, 0.03, 0.06, 0.1),
 }
+# What the cosines `near` of the tools add to their scores, in rare words.
+SHAPES = {
+    "the cosine, divided by the best": lambda near: np.maximum(near, 0) / max(near.max(), 1e-9),
+    "its cube": lambda near: (np.maximum(near, 0) / max(near.max(), 1e-9)) ** 3,
+    "its fourth power": lambda near: (np.maximum(near, 0) / max(near.max(), 1e-9)) ** 4,
+    "e to the distance from the best cosine, by .1": lambda near: np.exp((near - near.max()) / 0.1),
+    "e to the distance from the best cosine, by .2": lambda near: np.exp((near - near.max()) / 0.2),
+    "three times the cosine": lambda near: 3 * np.maximum(near, 0),
+    "four times its square": lambda near: 4 * np.square(np.maximum(near, 0)),
+    "from the eleventh to the best": lambda near: by_distance(near, 10),
+    "from the middle to the best, squared": lambda near: by_distance(near, len(near) // 2) ** 2,
+}
+
+
+def by_distance(near, place):
+    """How far each cosine is on the way from the one at `place` to the best."""
+    low = np.sort(near)[::-1][min(place, len(near) - 1)]
+    return np.maximum(near - low, 0) / max(near.max() - low, 1e-9)
 
 
 def tried(scored):
     """By way and set nDCG@10 and recall@5 of each query."""
-    gained, told = {}, {}
+    gained, told, shaped = {}, {}, {shape: {} for shape in SHAPES}
     for name, line, groups, near, by_words, rare in scored:
         meaning = rare * by_meaning(near)
         ranked = (np.argsort(-(by_words + weight * meaning), kind="stable")[:10] for weight in WEIGHTS)
         gained.setdefault(name, []).append([measures(of, groups, 5) for of in ranked])
+        for shape, of in SHAPES.items():
+            order = np.argsort(-(by_words + rare * of(near)), kind="stable")[:10]
+            shaped[shape].setdefault(name, []).append(measures(order, groups, 5))
         best = np.pad(np.sort(by_words / rare)[::-1], (0, 5))
         nearest, length = np.pad(np.sort(near)[::-1], (0, 2)), len(words(line))
         told.setdefault(name, []).append((
@@ -47,4 +68,6 @@ def tried(scored):
                 chosen.append(int(np.argmax(np.sum(gains, 0))))
             weights = np.array(chosen)[kinds[name]]
             values[by][name] = of[np.arange(len(of)), weights]
+    for shape, of in shaped.items():
+        values[shape] = {name: np.array(measured) for name, measured in of.items()}
     return values
