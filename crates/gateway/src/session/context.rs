@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::common::sync::lock;
 use crate::protocol::message::{Members, Raw};
@@ -79,8 +80,31 @@ pub(crate) struct Account {
     pub(crate) asked: bool,
     /// Who approved or declined it.
     pub(crate) approver: Option<String>,
-    /// The number of the line in the audit log that says that it may be made.
-    pub(crate) entry: Option<u64>,
+    /// Where the audit log says what was decided.
+    pub(crate) entry: Entry,
+}
+
+/// How far the line in the audit log is that says what was decided about a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// There is none.
+    #[default]
+    Missing,
+    /// It waits to be written.
+    Queued,
+    /// It was written, with this number.
+    Written(u64),
+    /// It waits to be written, and the call has ended so meanwhile.
+    Over(Ending),
+}
+
+/// How a call has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// `OK`, or the code of the failure.
+    pub(crate) code: String,
+    /// How long it took.
+    pub(crate) took: Duration,
 }
 
 impl Record {
@@ -95,8 +119,8 @@ impl Record {
     }
 
     /// Notes what was decided about the call.
-    pub(crate) fn note(&self, note: impl FnOnce(&mut Account)) {
-        note(&mut lock(&self.0.account));
+    pub(crate) fn note<T>(&self, note: impl FnOnce(&mut Account) -> T) -> T {
+        note(&mut lock(&self.0.account))
     }
 
     /// What has been decided about the call so far.

@@ -26,7 +26,7 @@ use super::run::{Run, WallClock, timestamp};
 use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::SanitizeConfig;
 use crate::session::client::Caller;
-use crate::session::context::{Account, Record};
+use crate::session::context::{Account, Ending, Entry, Record};
 
 /// Lines that wait to be written, at most.
 const QUEUE: usize = 4096;
@@ -79,11 +79,16 @@ pub enum AuditError {
     Foreign(String),
 }
 
-/// Who waits for a line gets its number, or the reason why it was not written.
-type Written = oneshot::Sender<Result<u64, String>>;
+/// Who waits for the line of a decision.
+struct Waiting {
+    /// Gets the number of the line. It outlives the request, which may be dropped at any moment.
+    record: Record,
+    /// Hears that it was written, or why it was not.
+    written: oneshot::Sender<Result<(), String>>,
+}
 
 enum Note {
-    Line(Box<AuditLine>, Option<Written>),
+    Line(Box<AuditLine>, Option<Waiting>),
     Close(oneshot::Sender<()>),
 }
 
@@ -91,6 +96,8 @@ enum Note {
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     notes: mpsc::Sender<Note>,
+    /// How long a request waits for its line.
+    patience: Duration,
     on_failure: OnFailure,
     run: Run,
     /// Lines that were not written so far.
@@ -119,7 +126,8 @@ impl AuditLog {
         let (notes, queue) = mpsc::channel(QUEUE);
         let counter = Arc::clone(&failures);
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || write(sink, queue, &counter))?;
-        Ok(Self { notes, on_failure: config.on_failure, run: Run::new(clock), failures, lost })
+        let (patience, on_failure, run) = (PATIENCE, config.on_failure, Run::new(clock));
+        Ok(Self { notes, patience, on_failure, run, failures, lost })
     }
 
     /// Lines that were not written so far.
@@ -141,41 +149,42 @@ impl AuditLog {
         let mut line = self.line_of(caller, record, AuditEvent::Decided);
         line.decision = Some(decision);
         line.code = code.map(str::to_owned);
+        let began = Instant::now();
         let (sender, written) = oneshot::channel();
-        let note = Note::Line(Box::new(line), Some(sender));
         let writing = async {
-            self.notes.send(note).await.map_err(|_| "its thread has ended".to_owned())?;
+            let place = self.notes.reserve().await.map_err(|_| "its thread has ended".to_owned())?;
+            record.note(|account| account.entry = Entry::Queued);
+            place.send(Note::Line(Box::new(line), Some(Waiting { record: record.clone(), written: sender })));
             written.await.map_err(|_| "its thread has ended".to_owned())?
         };
-        let outcome = tokio::time::timeout(PATIENCE, writing).await;
-        match outcome.unwrap_or_else(|_| Err(format!("it was not written in {} s", PATIENCE.as_secs()))) {
-            Ok(number) => {
-                record.note(|account| account.entry = Some(number));
-                Ok(())
+        let outcome = tokio::time::timeout(self.patience, writing).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(format!("it was not written in {} s", self.patience.as_secs())));
+        let Err(reason) = outcome else { return Ok(()) };
+        if self.on_failure == OnFailure::Refuse {
+            // Its line may still be written, and must not stand there as that of a request that was served.
+            let ending = Ending { code: Code::AuditFailed.word().to_owned(), took: began.elapsed() };
+            if record.note(|account| end_unwritten(account, ending)).is_some() {
+                // It was written after all.
+                return Ok(());
             }
-            Err(reason) => {
-                tracing::error!(%reason, "a decision is missing from the audit log");
-                match self.on_failure {
-                    OnFailure::Warn => Ok(()),
-                    OnFailure::Refuse => {
-                        let reason =
-                            "the audit log of this gateway cannot be written, so nothing is done; tell its operator";
-                        Err(GatewayError::new(Code::AuditFailed, reason))
-                    }
-                }
+        }
+        tracing::error!(%reason, "a decision is missing from the audit log");
+        match self.on_failure {
+            OnFailure::Warn => Ok(()),
+            OnFailure::Refuse => {
+                let reason = "the audit log of this gateway cannot be written, so nothing is done; tell its operator";
+                Err(GatewayError::new(Code::AuditFailed, reason))
             }
         }
     }
 
-    /// Writes how a request that was allowed has ended. Never waits.
+    /// Writes how a request that was allowed has ended; where the line of the decision still waits to be written, that
+    /// is left to who writes it. Never waits.
     fn ended(&self, caller: &Caller, record: &Record, code: &str, took: Duration) {
-        let mut line = self.line_of(caller, record, AuditEvent::Ended);
-        // These stand in the line of the decision.
-        (line.arguments, line.rule, line.guard, line.approver, line.credentials) = (None, None, None, None, None);
-        line.call = record.account().entry;
-        line.code = Some(code.to_owned());
-        line.ms = Some((took.as_secs_f64() * 1e6).round() / 1e3);
-        self.put(line);
+        let ending = Ending { code: code.to_owned(), took };
+        if let Some((call, ending)) = record.note(|account| end_unwritten(account, ending)) {
+            self.put(end_of(&self.line_of(caller, record, AuditEvent::Decided), call, ending));
+        }
     }
 
     fn put(&self, line: AuditLine) {
@@ -226,6 +235,35 @@ impl AuditLog {
     }
 }
 
+/// Notes how a request has ended whose line waits to be written. Where the line stands in the log already, its number
+/// is returned with the ending.
+fn end_unwritten(account: &mut Account, ending: Ending) -> Option<(u64, Ending)> {
+    match account.entry {
+        Entry::Written(call) => return Some((call, ending)),
+        Entry::Queued => account.entry = Entry::Over(ending),
+        Entry::Missing | Entry::Over(_) => {}
+    }
+    None
+}
+
+/// The line that says how the request ended which was allowed by this line with this number.
+fn end_of(decided: &AuditLine, call: u64, Ending { code, took }: Ending) -> AuditLine {
+    AuditLine {
+        call: Some(call),
+        code: Some(code),
+        event: AuditEvent::Ended,
+        ms: Some((took.as_secs_f64() * 1e6).round() / 1e3),
+        // These stand in the line of the decision.
+        decision: None,
+        arguments: None,
+        rule: None,
+        guard: None,
+        approver: None,
+        credentials: None,
+        ..decided.clone()
+    }
+}
+
 /// A request on its way; one that is dropped has ended as cancelled.
 pub(crate) struct Audited<'a> {
     log: &'a AuditLog,
@@ -248,9 +286,10 @@ impl<'a> Audited<'a> {
     /// The decision cannot be written, and the request is to be refused.
     pub(crate) async fn end(mut self, code: &str, failed: bool) -> Result<(), GatewayError> {
         let account = self.record.account();
-        if account.entry.is_none() {
-            self.has_ended = true;
+        if account.entry == Entry::Missing {
             let decision = AuditDecision::of(&account, failed);
+            // What was not allowed has no other line.
+            self.has_ended = decision != AuditDecision::Allow;
             let refusal = (decision == AuditDecision::Refuse).then_some(code);
             Box::pin(self.log.decided(self.caller, &self.record, decision, refusal)).await?;
             if decision != AuditDecision::Allow {
@@ -265,7 +304,7 @@ impl<'a> Audited<'a> {
 
 impl Drop for Audited<'_> {
     fn drop(&mut self) {
-        if !self.has_ended && self.record.account().entry.is_some() {
+        if !self.has_ended {
             self.log.ended(self.caller, &self.record, "CANCELLED", self.began.elapsed());
         }
     }
@@ -323,13 +362,13 @@ impl Sink {
         self.end = Some(end);
         let lost = Some(self.lost.load(Ordering::Relaxed)).filter(|lost| *lost > 0);
         let line = AuditLine { torn, lost, ..AuditLine::new(AuditEvent::Started) };
-        self.append(std::iter::once(line))?;
+        self.append(&mut [line])?;
         self.lost.fetch_sub(lost.unwrap_or_default(), Ordering::Relaxed);
         Ok(())
     }
 
     /// Writes lines after the end of the chain; the number of the first.
-    fn append(&mut self, lines: impl Iterator<Item = AuditLine>) -> io::Result<u64> {
+    fn append(&mut self, lines: &mut [AuditLine]) -> io::Result<u64> {
         if self.had_name && !has_name(&self.file)? {
             let reason = "the file was removed while it was in use; restart the gateway, which makes a new one";
             return Err(io::Error::other(reason));
@@ -338,9 +377,9 @@ impl Sink {
         let (first, mut text) = (seq + 1, Vec::new());
         for line in lines {
             seq += 1;
-            let line = AuditLine { seq, prev, time: timestamp((self.clock)()), ..line };
+            (line.seq, line.prev, line.time) = (seq, prev, timestamp((self.clock)()));
             let start = text.len();
-            serde_json::to_writer(&mut text, &line)?;
+            serde_json::to_writer(&mut text, line)?;
             prev = hash(text.get(start..).unwrap_or_default());
             text.push(b'\n');
         }
@@ -353,11 +392,11 @@ impl Sink {
     }
 
     /// The same, after finding the end again where a failure left it unknown.
-    fn append_again(&mut self, lines: Vec<AuditLine>) -> Result<u64, AuditError> {
+    fn append_again(&mut self, lines: &mut [AuditLine]) -> Result<u64, AuditError> {
         if self.end.is_none() {
             self.resume()?;
         }
-        Ok(self.append(lines.into_iter())?)
+        Ok(self.append(lines)?)
     }
 }
 
@@ -410,6 +449,24 @@ fn last(file: &mut File) -> Result<Found, AuditError> {
     }
 }
 
+/// Gives a request the number of its line, or none where it was not written; how it has ended where it did not wait.
+fn take_entry(account: &mut Account, number: Option<u64>) -> Option<Ending> {
+    match std::mem::replace(&mut account.entry, number.map_or(Entry::Missing, Entry::Written)) {
+        Entry::Over(ending) => Some(ending),
+        _ => None,
+    }
+}
+
+/// Writes lines in one go; the number of the first, or why they are lost, which is counted.
+fn write_all(sink: &mut Sink, lines: &mut [AuditLine], failures: &AtomicU64) -> Result<u64, String> {
+    let count = lines.len() as u64;
+    sink.append_again(lines).map_err(|error| error.to_string()).inspect_err(|reason| {
+        failures.fetch_add(count, Ordering::Relaxed);
+        sink.lost.fetch_add(count, Ordering::Relaxed);
+        tracing::error!(reason, lines = count, "the audit log cannot be written");
+    })
+}
+
 fn write(mut sink: Sink, mut queue: mpsc::Receiver<Note>, failures: &AtomicU64) {
     /// Lines that are written in one go, at most.
     const TOGETHER: usize = 256;
@@ -426,18 +483,20 @@ fn write(mut sink: Sink, mut queue: mpsc::Receiver<Note>, failures: &AtomicU64) 
             }
             next = if lines.len() < TOGETHER && closed.is_none() { queue.try_recv().ok() } else { None };
         }
-        let count = lines.len() as u64;
-        if count > 0 {
-            let written = sink.append_again(lines).map_err(|error| error.to_string());
-            if let Err(reason) = &written {
-                failures.fetch_add(count, Ordering::Relaxed);
-                sink.lost.fetch_add(count, Ordering::Relaxed);
-                tracing::error!(reason, lines = count, "the audit log cannot be written");
-            }
-            for (at, waiting) in (0..).zip(waiting) {
-                if let Some(waiting) = waiting {
-                    let _ = waiting.send(written.clone().map(|first| first + at));
+        if !lines.is_empty() {
+            let first = write_all(&mut sink, &mut lines, failures);
+            let mut ends = Vec::new();
+            for ((at, line), waiting) in (0..).zip(&lines).zip(waiting) {
+                let Some(Waiting { record, written }) = waiting else { continue };
+                let number = first.as_ref().ok().map(|first| first + at);
+                let ending = record.note(|account| take_entry(account, number));
+                if let (Some(AuditDecision::Allow), Some(number), Some(ending)) = (line.decision, number, ending) {
+                    ends.push(end_of(line, number, ending));
                 }
+                let _ = written.send(first.as_ref().map(|_| ()).map_err(String::clone));
+            }
+            if !ends.is_empty() {
+                let _ = write_all(&mut sink, &mut ends, failures);
             }
         }
         if let Some(done) = closed {
@@ -452,6 +511,8 @@ fn write(mut sink: Sink, mut queue: mpsc::Receiver<Note>, failures: &AtomicU64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::client_info::ClientInfo;
+    use crate::session::client::Session;
 
     #[test]
     fn lines_that_were_lost_are_counted_in_the_next_that_can_be_written() {
@@ -465,7 +526,7 @@ mod tests {
         // A disk that takes a part of a line and no more.
         sink.file.write_all(b"{\"approver\":").unwrap();
         (sink.end, _) = (None, lost.fetch_add(3, Ordering::Relaxed));
-        assert_eq!(sink.append_again(vec![AuditLine::new(AuditEvent::Stopped)]).unwrap(), 3);
+        assert_eq!(sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap(), 3);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<AuditLine> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let shown: Vec<_> = lines.iter().map(|line| (line.seq, line.event, line.torn, line.lost)).collect();
@@ -475,6 +536,72 @@ mod tests {
             [(1, started, false, None), (2, started, true, Some(3)), (3, AuditEvent::Stopped, false, None)]
         );
         assert_eq!(lost.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_does_not_wait_for_its_line_has_its_end_in_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
+        let (notes, queue) = mpsc::channel(QUEUE);
+        let patience = Duration::from_millis(20);
+        let log = |on_failure, patience| {
+            let (notes, run) = (notes.clone(), Run::new(clock));
+            AuditLog { notes, patience, on_failure, run, failures: Arc::default(), lost: Arc::default() }
+        };
+        let (refusing, warning) = (log(OnFailure::Refuse, patience), log(OnFailure::Warn, patience));
+        let patient = log(OnFailure::Refuse, PATIENCE);
+        let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(1).0);
+        let begun = |log, operation| {
+            let record = Record::default();
+            record.note(|account| (account.operation, account.allowed) = (Some(operation), true));
+            (Audited::new(log, &caller, record.clone()), record)
+        };
+        // Nobody writes yet. The callers of these hang up, before the upstream is asked and after the answer is there.
+        for (operation, has_answer) in [("dropped", false), ("dropped at its end", true)] {
+            let (audited, record) = begun(&patient, operation);
+            let waiting = async {
+                if !has_answer {
+                    patient.decided(&caller, &record, AuditDecision::Allow, None).await.unwrap();
+                }
+                audited.end("OK", false).await.unwrap();
+            };
+            assert!(tokio::time::timeout(patience, waiting).await.is_err());
+        }
+        let (audited, record) = begun(&refusing, "late");
+        let refused = refusing.decided(&caller, &record, AuditDecision::Allow, None).await.unwrap_err();
+        assert_eq!(refused.code, Code::AuditFailed);
+        drop(audited);
+        let (audited, record) = begun(&warning, "served");
+        warning.decided(&caller, &record, AuditDecision::Allow, None).await.unwrap();
+        audited.end("OK", false).await.unwrap();
+        let (audited, record) = begun(&refusing, "refused");
+        record.note(|account| account.allowed = false);
+        assert!(audited.end("POLICY_DENIED", true).await.is_err());
+        drop((refusing, warning, patient, notes));
+        let (file, lost) = (open(&path).unwrap(), Arc::default());
+        let sink = Sink { file, had_name: true, sync: false, clock, end: None, lost };
+        std::thread::spawn(move || write(sink, queue, &AtomicU64::new(0))).join().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let told = |line: AuditLine| {
+            let decision = line.decision.map(|decision| decision.name().to_owned());
+            let call = line.call.map(|call| call.to_string());
+            let parts = [Some(line.event.name().to_owned()), call, line.operation, decision, line.code];
+            format!("{} {}", line.seq, parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+        };
+        let told: Vec<String> = text.lines().map(|line| told(serde_json::from_str(line).unwrap())).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        1 started
+        2 decided dropped allow
+        3 decided dropped at its end allow
+        4 decided late allow
+        5 decided served allow
+        6 decided refused refuse POLICY_DENIED
+        7 ended 2 dropped CANCELLED
+        8 ended 3 dropped at its end CANCELLED
+        9 ended 4 late AUDIT_FAILED
+        10 ended 5 served OK
+        ");
     }
 
     #[cfg(unix)]
@@ -488,10 +615,10 @@ mod tests {
         sink.resume().unwrap();
         // A file that was moved away for a new one is still a file.
         std::fs::rename(&path, &moved).unwrap();
-        assert_eq!(sink.append_again(vec![AuditLine::new(AuditEvent::Stopped)]).unwrap(), 2);
+        assert_eq!(sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap(), 2);
         std::fs::remove_file(&moved).unwrap();
         for _ in 0..2 {
-            let error = sink.append_again(vec![AuditLine::new(AuditEvent::Stopped)]).unwrap_err().to_string();
+            let error = sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap_err().to_string();
             assert!(error.contains("was removed"), "{error}");
         }
     }
