@@ -6,16 +6,18 @@
 //! that is not done here.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::common::masks::Masks;
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
-use crate::upstream::config::{Target, UpstreamConfig};
+use crate::upstream::config::UpstreamConfig;
 use contextweaver_core::files::{
     ReadError, Unread, make_folder, read_kept_file, remove_leftovers, replace_secret_file,
 };
@@ -87,7 +89,7 @@ impl ListCache {
         let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
         let path = self.path_of(upstream);
         let Ok(text) = serde_json::to_string(&kept) else { return };
-        if matches!(upstream.config().masks.cover_verbatim(&text), Cow::Owned(_)) {
+        if holds_value(&text, &upstream.config().masks) {
             // The server has told a value of the environment that it was started with.
             let _ = fs::remove_file(&path);
             return tracing::debug!(
@@ -108,31 +110,91 @@ impl ListCache {
     }
 }
 
+/// Whether a value from the environment stands in a text of JSON, as it is or in a string or a name, however that is
+/// escaped. A text that cannot be read counts as one that holds a value.
+fn holds_value(text: &str, masks: &Masks) -> bool {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    is_value_in(text, masks) || Values(masks).deserialize(&mut reader).is_err()
+}
+
+fn is_value_in(text: &str, masks: &Masks) -> bool {
+    matches!(masks.cover_verbatim(text), Cow::Owned(_))
+}
+
+/// Reads JSON to its end, or up to the first string or name with a value from the environment in it.
+#[derive(Clone, Copy)]
+struct Values<'m>(&'m Masks);
+
+impl<'de> DeserializeSeed<'de> for Values<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Values<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON without values from the environment")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        match is_value_in(text, self.0) {
+            true => Err(E::custom("it holds a value from the environment")),
+            false => Ok(()),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while elements.next_element_seed(self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while members.next_key_seed(self)?.is_some() {
+            members.next_value_seed(self)?;
+        }
+        Ok(())
+    }
+}
+
 /// What tells one configuration of an upstream from another. Values from the environment are left out: they may be secrets, and
 /// rotate.
 fn digest_of(config: &UpstreamConfig) -> String {
     let UpstreamConfig { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } =
         config;
-    let covered = |text: &String| masks.cover_verbatim(text).into_owned();
-    let all = |values: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        values.iter().map(|(name, value)| (name.clone(), covered(value))).collect()
-    };
     // Not as it is shown, without what looks like a secret: the patterns of secrets take longer to make than the rest of a start.
-    let target = match target {
-        Target::Stdio { command, args, env, confinement } => {
-            let args: Vec<String> = args.iter().map(covered).collect();
-            format!("{:?}", ("stdio", covered(command), args, all(env), confinement))
-        }
-        Target::Http { url, headers } => format!("{:?}", ("http", covered(url), all(headers))),
-        Target::Sse { url, headers } => format!("{:?}", ("sse", covered(url), all(headers))),
-        other => format!("{other:?}"),
-    };
+    let target = target.in_full(|text| masks.cover_verbatim(text).into_owned());
     let rest = (namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks);
     sha256_hex(format!("{target} {rest:?}").as_bytes())
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
     use std::sync::Arc;
 
     use serde_json::value::to_raw_value;
@@ -141,8 +203,9 @@ pub(super) mod tests {
     use super::*;
     use crate::catalog::build::Contents;
     use crate::catalog::view::CatalogView;
+    use crate::common::masks::Noted;
     use crate::surface::mode::Mode;
-    use crate::upstream::config::Confinement;
+    use crate::upstream::config::{Confinement, Target};
     use crate::upstream::mailbox::EventSender;
     use contextweaver_routing::RoutingConfig;
 
@@ -193,5 +256,24 @@ pub(super) mod tests {
             let _ = recalled(input);
         };
         (kept, read)
+    }
+
+    #[test]
+    fn a_value_from_the_environment_is_found_however_it_is_escaped() {
+        let environment = |_: &str| Some("pa\"ss\\wörd".to_owned());
+        let noted = Noted::new(&environment, Path::new("/"));
+        noted.expand("${env:V}").unwrap();
+        let masks = noted.masks();
+        let cases = [
+            (r#"{"a": [{"b": "as pa\"ss\\wörd is"}]}"#, true),
+            (r#"{"a": ["p\u0061\"ss\\w\u00f6rd"]}"#, true),
+            (r#"{"pa\"ss\\w\u00f6rd": 1}"#, true),
+            (r#"{"a": "pa\"ss\\w\u00f6rd", "a": "the last of this name"}"#, true),
+            ("{", true),
+            (r#"{"a": [null, true, 1, -1, 1.5, "pa\"ss"], "b": {}}"#, false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(holds_value(text, &masks), expected, "{text}");
+        }
     }
 }

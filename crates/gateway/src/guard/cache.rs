@@ -1,9 +1,11 @@
 //! The cache: results of calls that change nothing, kept for a while.
 //!
-//! Only the operator says which tools change nothing: a server's own `readOnlyHint` would let it answer
-//! a call that was never made. Failures are never kept, nor what asks the caller for more, and all are forgotten when
-//! the upstreams list anew.
+//! Only the operator says which tools change nothing: a server's own `readOnlyHint` would let it answer a call that was
+//! never made. Failures are never kept, nor what asks the caller for more, and all are forgotten when the upstreams
+//! list anew or another configuration takes effect. A result is that of an upstream as it is configured: where the
+//! state outlives the process, another server under the same name has results of its own.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,6 +88,8 @@ pub(super) struct Cache {
     pub(super) config: CacheConfig,
     /// What the operator says of tools.
     pub(super) policy: Arc<PolicyConfig>,
+    /// What stands for the upstreams as they are configured, by the server name of their items.
+    pub(super) sources: Arc<BTreeMap<String, String>>,
     /// Where results are kept.
     pub(super) shared: Shared,
     /// How often the kept results were forgotten.
@@ -102,7 +106,7 @@ impl Cache {
         })
     }
 
-    /// Forgets every kept result: the upstreams list anew.
+    /// Forgets every kept result.
     pub(super) async fn forget(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         if self.config.read_only
@@ -122,7 +126,8 @@ impl Guard for Cache {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some(item) = call.item else { return Ok(Clearance::Go) };
-            let text = key(item, &call.canonical_in_turn().await?, call.caller.session().tenant());
+            let source = item.server.as_ref().and_then(|server| self.sources.get(server));
+            let text = key(item, source, &call.canonical_in_turn().await?, call.caller.session().tenant());
             call.cache_key = Some(CacheKey { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;
@@ -151,12 +156,14 @@ impl Guard for Cache {
 }
 
 /// The text of a key, with the canonical text of the arguments: the order of the arguments does not matter, the whole
-/// definition of the tool does. What one caller was given is no answer to another.
-fn key(item: &SelectableItem, arguments: &str, tenant: &str) -> String {
+/// definition of the tool does, and the source, which stands for its upstream. What one caller was given is no answer
+/// to another.
+fn key(item: &SelectableItem, source: Option<&String>, arguments: &str, tenant: &str) -> String {
     let definition = item.raw.as_ref().map(|raw| sha256_hex(raw.get().as_bytes()));
-    let [server, id, definition, tenant] =
-        [json!(item.server), json!(item.id), json!(definition), json!(tenant)].map(|value| canonical(&value));
-    sha256_hex(canonical_list(&[&server, &id, &definition, arguments, &tenant]).as_bytes())
+    let [server, source, id, definition, tenant] =
+        [json!(item.server), json!(source), json!(item.id), json!(definition), json!(tenant)]
+            .map(|value| canonical(&value));
+    sha256_hex(canonical_list(&[&server, &source, &id, &definition, arguments, &tenant]).as_bytes())
 }
 
 #[cfg(test)]
@@ -171,6 +178,7 @@ mod tests {
     use crate::session::client::{Caller, Session};
     use crate::session::context::CallContext;
     use crate::surface::meta_tools::MetaTool;
+    use crate::upstream::config::{Confinement, Target, UpstreamConfig};
     use contextweaver_context::store::SystemClock;
 
     fn tool(id: &str) -> SelectableItem {
@@ -211,6 +219,7 @@ mod tests {
     #[test]
     fn the_order_of_arguments_does_not_matter_and_all_else_does() {
         let arguments = |text: &str| canonical_as_written(text, &serde_json::from_str(text).unwrap());
+        let key = |item: &SelectableItem, arguments: &str, tenant| key(item, None, arguments, tenant);
         let one = key(&tool("a"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#), "");
         assert_eq!(one, key(&tool("a"), &arguments(r#"{"y":{"b":2,"a":[1,2]},"x":1.0}"#), ""));
         for other in [r#"{"x":1,"y":{"a":[2,1],"b":2}}"#, r#"{"x":"1","y":{"a":[1,2],"b":2}}"#, "{}"] {
@@ -225,11 +234,61 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_one_server_answered_is_no_answer_of_another_in_its_place() {
+        let clock = || Arc::new(SystemClock);
+        let shared = Shared::new(Arc::new(MemoryState::default()), clock(), clock());
+        let cache_of = |target| {
+            let config = CacheConfig { allow: vec![Glob::new("*")], read_only: true, ..CacheConfig::default() };
+            let sources = Arc::new(BTreeMap::from([("fs".to_owned(), UpstreamConfig::new(target).source())]));
+            Cache { config, policy: Arc::default(), sources, shared: shared.clone(), epoch: Arc::default() }
+        };
+        let http = |url: &str, key: &str| Target::Http {
+            url: url.to_owned(),
+            headers: BTreeMap::from([("x-key".to_owned(), key.to_owned())]),
+        };
+        let stdio = |args: &[&str], database: &str| Target::Stdio {
+            command: "fs".to_owned(),
+            args: args.iter().map(|argument| (*argument).to_owned()).collect(),
+            env: BTreeMap::from([("DATABASE".to_owned(), database.to_owned())]),
+            confinement: Confinement::default(),
+        };
+        let targets = || {
+            [
+                http("https://a.example/mcp", "a"),
+                http("https://b.example/mcp", "a"),
+                http("https://a.example/mcp", "b"),
+                stdio(&["--now"], "a"),
+                stdio(&[], "a"),
+                stdio(&["--now"], "b"),
+            ]
+        };
+        let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(1).0);
+        let item = SelectableItem { server: Some("fs".to_owned()), ..tool("fs:read#00000000") };
+        let looked_up = async |cache: &Cache| {
+            let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default()).of(&item);
+            cache.wait(&mut call).await.unwrap();
+            call.cached
+        };
+        for (number, target) in targets().into_iter().enumerate() {
+            let cache = cache_of(target);
+            assert!(looked_up(&cache).await.is_none(), "target {number}");
+            let mut call = GuardedCall::new(Route::Tool, MetaTool::Execute, &caller, CallContext::default()).of(&item);
+            cache.wait(&mut call).await.unwrap();
+            cache.keep(&call, &Raw::of(&json!({"content": [], "number": number}))).unwrap().await;
+        }
+        for (number, target) in targets().into_iter().enumerate() {
+            let found = looked_up(&cache_of(target)).await;
+            assert_eq!(found, Some(Raw::of(&json!({"content": [], "number": number}))));
+        }
+    }
+
+    #[tokio::test]
     async fn a_result_that_comes_after_a_refresh_is_not_kept() {
         let config = CacheConfig { allow: vec![Glob::new("*")], read_only: true, ..CacheConfig::default() };
         let clock = || Arc::new(SystemClock);
         let shared = Shared::new(Arc::new(MemoryState::default()), clock(), clock());
-        let cache = Cache { config, policy: Arc::default(), shared, epoch: Arc::default() };
+        let (policy, sources, epoch) = (Arc::default(), Arc::default(), Arc::default());
+        let cache = Cache { config, policy, sources, shared, epoch };
         let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(1).0);
         let item = tool("fs:read#00000000");
         let changed = SelectableItem { raw: Some(Arc::from(Raw::of(&json!({})).to_raw_value())), ..item.clone() };

@@ -15,7 +15,7 @@
 //!
 //! A guard with a configuration also has a section in `guard/config.rs` and `config/file.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -199,15 +199,21 @@ impl Guards {
     /// The state cannot be used.
     #[cfg(test)]
     pub(crate) fn new(config: GuardConfig, repairs: bool) -> Result<Self, StoreError> {
-        Self::after(config, repairs, None)
+        Self::after(config, repairs, BTreeMap::new(), None)
     }
 
-    /// The guards that `config` describes; `repairs` says whether arguments are repaired. Those of `before` hand over what
-    /// they remember, such as quotas and approvals, where it is kept in the same place.
+    /// The guards that `config` describes; `repairs` says whether arguments are repaired, and `sources` what stands for
+    /// the upstreams as they are configured, by the server name of their items. Those of `before` hand over what they
+    /// remember, such as quotas and approvals, where it is kept in the same place.
     ///
     /// # Errors
     /// The state cannot be used.
-    pub(crate) fn after(config: GuardConfig, repairs: bool, before: Option<&Self>) -> Result<Self, StoreError> {
+    pub(crate) fn after(
+        config: GuardConfig,
+        repairs: bool,
+        sources: BTreeMap<String, String>,
+        before: Option<&Self>,
+    ) -> Result<Self, StoreError> {
         // An operator who looks on answers for the guards of now, whatever their state.
         let desk = before.map_or_else(Arc::default, |before| Arc::clone(before.desk()));
         let before = before.filter(|before| before.config.state == config.state && config.access == Access::Full);
@@ -234,6 +240,7 @@ impl Guards {
         let cache = Cache {
             config: config.cache.clone(),
             policy: Arc::clone(&policy),
+            sources: Arc::new(sources),
             shared: shared.clone(),
             epoch: before.map_or_else(Arc::default, |before| Arc::clone(&before.cache.epoch)),
         };
@@ -477,7 +484,7 @@ impl Guards {
         self.config.pins.mode != PinMode::Off && (self.config.pins.file.is_some() || self.shared.state.waits())
     }
 
-    /// Forgets every cached result: the upstreams list anew.
+    /// Forgets every cached result: the upstreams list anew, or others may be in their place.
     pub(crate) async fn forget_results(&self) {
         self.cache.forget().await;
     }

@@ -36,6 +36,7 @@ use crate::tools::calls::Calls;
 use crate::tools::own_tools::OwnTools;
 use crate::tools::questions::QuestionRules;
 use crate::upstream::breaker::CircuitState;
+use crate::upstream::config::UpstreamConfig;
 use crate::upstream::mailbox::{EventSender, Events};
 use crate::upstream::registry::Upstreams;
 use crate::upstream::stdio::children_ended;
@@ -101,6 +102,9 @@ impl Opening {
             let Kept { following, subscriptions, .. } = &gateway.kept;
             tokio::spawn(follow(Arc::clone(following), Arc::clone(subscriptions), events));
         } else {
+            // Not before: where this one does not start, the results of the gateway before are those of the one that
+            // goes on.
+            gateway.dispatcher.tools.calls.guards.forget_results().await;
             // What clients watch outlives a change of the configuration; an upstream that the change concerns does not.
             gateway.upstreams.iter().for_each(|upstream| upstream.is_connected_anew());
         }
@@ -208,8 +212,12 @@ impl Gateway {
         let earlier = before.map(|before| &*before.upstreams);
         let upstreams = Arc::new(Upstreams::new(&config.upstreams, answering, passes, &kept.events, earlier));
         let guards = before.map(|before| &*before.dispatcher.tools.calls.guards);
-        let guards = Guards::after(config.guards.clone(), config.tolerant_args, guards).map_err(GuardError::from)?;
-        let guards = Arc::new(guards);
+        let source = |(name, upstream): (&String, &UpstreamConfig)| {
+            (upstream.namespace.clone().unwrap_or_else(|| name.clone()), upstream.source())
+        };
+        let sources = config.upstreams.iter().map(source).collect();
+        let guards = Guards::after(config.guards.clone(), config.tolerant_args, sources, guards);
+        let guards = Arc::new(guards.map_err(GuardError::from)?);
         let Kept { artifacts, telemetry, clients, histories, subscriptions, .. } = kept.clone();
         let catalog = Serving::start(
             &config,

@@ -16,7 +16,7 @@ use crate::upstream::client::Upstream;
 /// How often it is looked whether requests of a gateway that was replaced have ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long such requests may take longer than their upstreams may.
+/// How long such requests may take longer than their deadline.
 const SPARE: Duration = Duration::from_secs(5);
 
 /// The gateway that serves now.
@@ -49,15 +49,15 @@ impl Live {
         next.tell_of_changes();
         let is_kept = |upstream: &&Arc<Upstream>| next.upstreams().iter().any(|other| Arc::ptr_eq(other, upstream));
         let gone = before.upstreams().iter().filter(|upstream| !is_kept(upstream)).cloned().collect();
-        tokio::spawn(retire(before, gone));
+        tokio::spawn(retire(before, gone, SPARE));
         Ok(kept)
     }
 }
 
-/// Ends these upstreams of a gateway, which the next one has not, when no request needs them any more.
-async fn retire(before: Arc<Gateway>, gone: Vec<Arc<Upstream>>) {
-    let longest = gone.iter().map(|upstream| upstream.config().timeout).max().unwrap_or_default();
-    let end = tokio::time::Instant::now() + longest + SPARE;
+/// Ends these upstreams of a gateway, which the next one has not, when no request needs them any more: at the latest
+/// when the last one must have ended, with all questions to people, and `spare` later.
+async fn retire(before: Arc<Gateway>, gone: Vec<Arc<Upstream>>, spare: Duration) {
+    let end = tokio::time::Instant::now() + before.config().deadline + spare;
     while !gone.is_empty() && Arc::strong_count(&before) > 1 && tokio::time::Instant::now() < end {
         tokio::time::sleep(LOOK).await;
     }
@@ -71,8 +71,62 @@ mod tests {
     use std::pin::pin;
     use std::time::Instant;
 
+    use serde_json::json;
+
     use super::*;
-    use crate::tests::shop::{Scene, Who, configured, run};
+    use crate::tests::shop::{Scene, Who, configured, run, upstream};
+    use crate::upstream::call::Call;
+    use crate::upstream::config::UpstreamConfig;
+    use crate::upstream::fault::Fault;
+
+    #[test]
+    fn an_upstream_that_is_gone_ends_with_the_last_request_that_may_need_it_or_with_its_deadline() {
+        run(async {
+            let (mut config, _) = configured("upstreams: {}", &["shop"]);
+            config.upstreams.values_mut().for_each(|shop| shop.timeout = Duration::from_millis(50));
+            let begin = async |deadline| {
+                let gateway = Gateway::start(GatewayConfig { deadline, ..config.clone() }).await.unwrap();
+                let gone: Vec<_> = gateway.upstreams().iter().cloned().collect();
+                tokio::spawn(retire(Arc::clone(&gateway), gone.clone(), Duration::ZERO));
+                (gateway, gone)
+            };
+            let is_open = async |gone: &[Arc<Upstream>]| {
+                tokio::time::sleep(4 * LOOK).await;
+                gone[0].request(Call::own("prompts/list", None)).await.is_ok()
+            };
+            // A call that waits for a person holds the gateway where it began, longer than an upstream may take.
+            let (waiting, gone) = begin(Duration::from_secs(3600)).await;
+            assert!(is_open(&gone).await);
+            drop(waiting);
+            assert!(!is_open(&gone).await);
+            let (_held, gone) = begin(Duration::from_millis(100)).await;
+            assert!(!is_open(&gone).await);
+        });
+    }
+
+    #[test]
+    fn cached_results_are_of_the_gateway_that_serves() {
+        run(async {
+            let (config, shop) = configured("cache: {read_only: true, allow: ['shop:price']}", &["shop"]);
+            let live = Live::from(Gateway::start(config.clone()).await.unwrap());
+            let price = async || {
+                let scene = Scene { shop: Arc::clone(&shop), gateway: live.now() };
+                scene.execute(&scene.client(Who::Mute), "price", json!({"id": 1})).await["content"].to_string()
+            };
+            let first = price().await;
+            let mut refused = config.clone();
+            refused.upstreams.insert("absent".to_owned(), UpstreamConfig { required: true, ..absent() });
+            live.replace(refused).await.unwrap_err();
+            assert_eq!(price().await, first);
+            live.replace(config).await.unwrap();
+            assert_ne!(price().await, first);
+        });
+    }
+
+    /// An upstream that does not start.
+    fn absent() -> UpstreamConfig {
+        upstream(|_, _| Err(Fault::Unavailable("it is not there".to_owned())))
+    }
 
     #[test]
     fn an_upstream_that_never_answers_holds_up_neither_the_calls_nor_the_next_configuration_for_long() {

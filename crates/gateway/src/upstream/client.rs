@@ -53,7 +53,7 @@ const PROBE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why nothing is asked any more.
-const SHUTTING_DOWN: &str = "the gateway is shutting down";
+const CLOSED: &str = "the gateway is shutting down, or goes on without this server";
 
 /// Pages of a list, at most.
 const MOST_PAGES: usize = 1_000;
@@ -321,7 +321,7 @@ impl Upstream {
     /// The upstream as this caller is connected to it.
     async fn own_of(&self, callers: &Arc<PerCaller<Self>>, caller: &Caller) -> Result<Arc<Self>, Fault> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
+            return Err(Fault::Unavailable(CLOSED.to_owned()));
         }
         let shown = caller.presented().ok_or_else(|| {
             let reason = "it is asked as the caller, and this one has shown no token of the authorization server; sign \
@@ -404,7 +404,7 @@ impl Upstream {
             callers.close().await;
         }
         if let Some(connected) = self.link.swap(None) {
-            connected.close(SHUTTING_DOWN).await;
+            connected.close(CLOSED).await;
         }
     }
 
@@ -482,7 +482,7 @@ impl Upstream {
             _ => {}
         }
         if self.closed.load(Ordering::Acquire) {
-            return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
+            return Err(Fault::Unavailable(CLOSED.to_owned()));
         }
         if let Some(old) = self.link.swap(None) {
             tokio::spawn(async move { old.retire().await });
@@ -492,8 +492,8 @@ impl Upstream {
         let made = made.map_err(|fault| fault.covered(&self.config.masks));
         match made {
             Ok(connected) if self.closed.load(Ordering::Acquire) => {
-                connected.close(SHUTTING_DOWN).await;
-                Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()))
+                connected.close(CLOSED).await;
+                Err(Fault::Unavailable(CLOSED.to_owned()))
             }
             Ok(mut connected) => {
                 connected.number = self.vetting.connected();

@@ -13,6 +13,7 @@ use super::in_process::InProcess;
 use super::sandbox::Sandbox;
 use crate::common::masks::Masks;
 use contextweaver_context::store::redact;
+use contextweaver_core::text::sha256_hex;
 
 /// The protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -121,6 +122,24 @@ impl fmt::Debug for Target {
     }
 }
 
+impl Target {
+    /// All of it in one text, also what is not shown; each value in it as `written` has it.
+    pub(crate) fn in_full(&self, written: impl Fn(&str) -> String) -> String {
+        let all = |values: &BTreeMap<String, String>| -> Vec<(String, String)> {
+            values.iter().map(|(name, value)| (name.clone(), written(value))).collect()
+        };
+        match self {
+            Self::Stdio { command, args, env, confinement } => {
+                let args: Vec<String> = args.iter().map(|argument| written(argument)).collect();
+                format!("{:?}", ("stdio", written(command), args, all(env), confinement))
+            }
+            Self::Http { url, headers } => format!("{:?}", ("http", written(url), all(headers))),
+            Self::Sse { url, headers } => format!("{:?}", ("sse", written(url), all(headers))),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
 /// One upstream, checked. What is shown of it for debugging has nothing that came from the environment.
 #[derive(Clone, PartialEq)]
 pub struct UpstreamConfig {
@@ -163,6 +182,11 @@ impl fmt::Debug for UpstreamConfig {
 }
 
 impl UpstreamConfig {
+    /// A digest of what is asked, and as whom: answers of one are no answers of another.
+    pub(crate) fn source(&self) -> String {
+        sha256_hex(format!("{} {:?}", self.target.in_full(str::to_owned), self.credentials).as_bytes())
+    }
+
     /// An upstream reached so, and for the rest as if a file said nothing of it.
     #[must_use]
     pub fn new(target: Target) -> Self {

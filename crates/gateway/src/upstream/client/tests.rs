@@ -990,7 +990,7 @@ fn what_is_closed_stays_closed() {
         upstream.request(PLAIN).await.unwrap();
         upstream.close().await;
         let answer = upstream.request(PLAIN).await;
-        assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason == SHUTTING_DOWN), "{answer:?}");
+        assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason == CLOSED), "{answer:?}");
     });
 }
 
