@@ -31,7 +31,7 @@ const SCHEMA: &str = "1";
 /// How long what is only spared work is kept after its last use.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Tries to change pins that others change at the same time.
+/// Tries to change what others change at the same time.
 const TRIES: usize = 32;
 
 /// KEYS: subjects by their last call, totals, then the calls within a minute of each subject. ARGV: now, a minute, the time
@@ -237,14 +237,16 @@ return record",
     )
 });
 
-/// KEYS: records, those of the owner. ARGV: the id, the record.
+/// KEYS: records, those of the owner. ARGV: the id, the record that there must be, the next one. Gives whether it is that
+/// now, and the record; an empty one where the session is closed.
 static CHANGE_SESSION: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-if redis.call('ZSCORE', KEYS[2], ARGV[1]) and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-end
-return 1",
+local record = redis.call('ZSCORE', KEYS[2], ARGV[1]) and redis.call('HGET', KEYS[1], ARGV[1])
+if not record then return {0, ''} end
+if record ~= ARGV[2] then return {0, record} end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return {1, ARGV[3]}",
     )
 });
 
@@ -404,8 +406,8 @@ impl RedisState {
         Ok((swapped == 1).then_some(Stamp(next)))
     }
 
-    fn contended(&self) -> StoreError {
-        self.0.failed(format!("others changed the pins {TRIES} times in the meantime; try again"))
+    fn contended(&self, what: &str) -> StoreError {
+        self.0.failed(format!("others changed {what} {TRIES} times in the meantime; try again"))
     }
 }
 
@@ -502,7 +504,7 @@ impl Pinned for RedisState {
                 return Ok(next);
             }
         }
-        Err(self.contended())
+        Err(self.contended("the pins"))
     }
 
     fn pins_stamp(&self) -> Result<Stamp, StoreError> {
@@ -519,7 +521,7 @@ impl Pinned for RedisState {
                 return Ok(removed.len());
             }
         }
-        Err(self.contended())
+        Err(self.contended("the pins"))
     }
 }
 
@@ -549,10 +551,33 @@ impl SharedSessions for RedisState {
         self.0.script(&SESSION, &self.session_keys(owner), &arguments)
     }
 
-    fn change_session(&self, id: &str, owner: &str, record: &str) -> Result<(), StoreError> {
+    fn change_session(
+        &self,
+        id: &str,
+        owner: &str,
+        work: &mut dyn FnMut(&str) -> String,
+    ) -> Result<Option<String>, StoreError> {
         let [records, _, own] = self.session_keys(owner);
-        let arguments = [id.as_bytes(), record.as_bytes()];
-        self.0.script::<i64>(&CHANGE_SESSION, &[records, own], &arguments).map(drop)
+        let keys = [records, own];
+        let swap = |before: &str, after: &str| -> Result<(bool, String), StoreError> {
+            self.0.script(&CHANGE_SESSION, &keys, &[id.as_bytes(), before.as_bytes(), after.as_bytes()])
+        };
+        // No record is empty: this looks at it.
+        let (_, mut found) = swap("", "")?;
+        for _ in 0..TRIES {
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let next = work(&found);
+            if next == found {
+                return Ok(Some(found));
+            }
+            match swap(&found, &next)? {
+                (true, _) => return Ok(Some(next)),
+                (false, other) => found = other,
+            }
+        }
+        Err(self.contended("the session"))
     }
 
     fn close_session(&self, id: &str, owner: &str) -> Result<(), StoreError> {
@@ -571,6 +596,11 @@ impl SharedSessions for RedisState {
     fn leave_answer(&self, session: &str, number: u64, answer: &[u8]) -> Result<bool, StoreError> {
         let left: i64 = self.0.script(&LEAVE_ANSWER, &[self.answer_key(session, number)], &[answer])?;
         Ok(left == 1)
+    }
+
+    fn answer(&self, session: &str, number: u64) -> Result<Option<Bytes>, StoreError> {
+        let answer: Option<Vec<u8>> = self.0.command(&["GET", &self.answer_key(session, number)])?;
+        Ok(answer.filter(|answer| !answer.is_empty()).map(Bytes::from))
     }
 
     fn take_answer(&self, session: &str, number: u64) -> Result<Option<Bytes>, StoreError> {

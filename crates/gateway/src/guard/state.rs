@@ -190,11 +190,17 @@ pub trait SharedSessions {
     /// The backend cannot be read or written.
     fn session(&self, id: &str, owner: &str, now: Duration, idle: Duration) -> Result<Option<String>, StoreError>;
 
-    /// Replaces the record of a session that is open; one that is not stays closed.
+    /// Changes the record of a session that is open, and returns it; `None` where the session is closed, which stays
+    /// so. `work` is given the record, and again where others change it at the same time.
     ///
     /// # Errors
     /// The backend cannot be read or written.
-    fn change_session(&self, id: &str, owner: &str, record: &str) -> Result<(), StoreError>;
+    fn change_session(
+        &self,
+        id: &str,
+        owner: &str,
+        work: &mut dyn FnMut(&str) -> String,
+    ) -> Result<Option<String>, StoreError>;
 
     /// Ends a session of this owner, for all replicas.
     ///
@@ -219,6 +225,12 @@ pub trait SharedSessions {
     /// # Errors
     /// The backend cannot be read or written.
     fn leave_answer(&self, session: &str, number: u64, answer: &[u8]) -> Result<bool, StoreError>;
+
+    /// The answer that was left. It stays for as long as it was to be waited for.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn answer(&self, session: &str, number: u64) -> Result<Option<Bytes>, StoreError>;
 
     /// The answer that was left, which is then there no more.
     ///
@@ -719,17 +731,36 @@ mod tests {
             sessions.close_session("1", "b").unwrap();
             assert!(is_open("1", "a", 205), "no caller ends a session of another");
             others.close_session("1", "a").unwrap();
-            sessions.change_session("1", "a", "{\"a\":1}").unwrap();
+            let more = |record: &str| format!("{record}+");
+            assert_eq!(sessions.change_session("1", "a", &mut |record| more(record)).unwrap(), None);
             assert!(!is_open("1", "a", 205), "what was ended stays so");
-            others.change_session("3", "a", "{\"a\":1}").unwrap();
-            assert_eq!(sessions.session("3", "a", at(205), at(10)).unwrap().as_deref(), Some("{\"a\":1}"));
+            assert_eq!(
+                sessions.change_session("3", "b", &mut |record| more(record)).unwrap(),
+                None,
+                "it is its owner's"
+            );
+            // What two change at the same time has both changes.
+            let mut is_second = false;
+            let changed = others.change_session("3", "a", &mut |record| {
+                if !std::mem::replace(&mut is_second, true) {
+                    let first = sessions.change_session("3", "a", &mut |record| more(record)).unwrap();
+                    assert_eq!(first.as_deref(), Some("{}+"));
+                }
+                more(record)
+            });
+            assert_eq!(changed.unwrap().as_deref(), Some("{}++"));
+            assert_eq!(sessions.session("3", "a", at(205), at(10)).unwrap().as_deref(), Some("{}++"));
             // An answer is for who waits for it, once; what nobody waits for is not kept.
             assert!(!others.leave_answer("3", 7, b"yes").unwrap());
             sessions.expect_answer("3", 7, at(60)).unwrap();
             assert!(!others.leave_answer("3", 8, b"yes").unwrap() && !others.leave_answer("4", 7, b"yes").unwrap());
             assert_eq!(sessions.take_answer("3", 7).unwrap(), None);
             assert!(others.leave_answer("3", 7, b"yes").unwrap() && !others.leave_answer("3", 7, b"no").unwrap());
+            for _ in 0..2 {
+                assert_eq!(sessions.answer("3", 7).unwrap().as_deref(), Some(&b"yes"[..]), "whoever looks finds it");
+            }
             assert_eq!(sessions.take_answer("3", 7).unwrap().as_deref(), Some(&b"yes"[..]));
+            assert_eq!(others.answer("3", 7).unwrap(), None);
             assert_eq!(sessions.take_answer("3", 7).unwrap(), None);
         }
     }

@@ -56,6 +56,10 @@ pub struct Session {
     subscriptions: Mutex<Vec<Subscription>>,
     /// The resources of whose changes the client of the handshake era wants to hear.
     watched: Mutex<BTreeSet<String>>,
+    /// The number of the record that was taken over last, where replicas share the session.
+    revision: Mutex<Option<u64>>,
+    /// Held while that record is changed from here.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     /// The gateway's own requests that wait for the client's answer; `None` when the session has ended.
     asked: Mutex<Option<HashMap<u64, Pending>>>,
     next: AtomicU64,
@@ -101,6 +105,8 @@ impl Session {
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
             watched: Mutex::default(),
+            revision: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
             asked: Mutex::new(Some(HashMap::new())),
             next: AtomicU64::new(1),
             post: OnceLock::new(),
@@ -234,9 +240,26 @@ impl Session {
         lock(&self.watched).iter().cloned().collect()
     }
 
-    /// Notes that it wants to hear of changes of these resources and no others.
-    pub(crate) fn watch_only(&self, uris: Vec<String>) {
-        *lock(&self.watched) = uris.into_iter().collect();
+    /// The number of the record that was taken over last.
+    pub(crate) fn revision(&self) -> Option<u64> {
+        *lock(&self.revision)
+    }
+
+    /// Takes over what a record says, where replicas share the session: the client, and the resources of whose changes
+    /// it wants to hear. One that is not newer than the last changes nothing: it was read before another request
+    /// changed the session.
+    pub(crate) fn take_over(&self, revision: Option<u64>, client: ClientInfo, watched: Vec<String>) {
+        let mut taken = lock(&self.revision);
+        // Earlier versions, which may serve beside this one, do not number theirs.
+        if revision.is_some() && *taken >= revision {
+            return;
+        }
+        *taken = revision.or(*taken);
+        let now = self.client();
+        if now.version != client.version || now.log != client.log {
+            self.set_client(client);
+        }
+        *lock(&self.watched) = watched.into_iter().collect();
     }
 
     /// Hands the client's answer to the task that asked.

@@ -60,13 +60,29 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response<Reply> {
     response
 }
 
-/// Lets the page of `origin` read the response, where it is allowed.
-pub(super) fn expose(admission: &Admission, origin: Option<HeaderValue>, response: &mut Response<Reply>) {
-    let Some(origin) = origin else { return };
-    let headers = response.headers_mut();
-    headers.append(VARY, HeaderValue::from_static("Origin"));
-    if admission.permits(&origin) {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
+/// The page that a request comes from.
+#[derive(Debug)]
+pub(super) enum Page {
+    /// One that may read the response.
+    Allowed(HeaderValue),
+    /// One that may not.
+    Other,
+}
+
+impl Page {
+    /// The page that these headers name; `None` where the request comes from no page.
+    pub(super) fn of(headers: &HeaderMap, admission: &Admission) -> Option<Self> {
+        let origin = headers.get(ORIGIN)?;
+        Some(if admission.permits(origin) { Self::Allowed(origin.clone()) } else { Self::Other })
+    }
+
+    /// Lets the page read the response, where it may.
+    pub(super) fn read(self, response: &mut Response<Reply>) {
+        let headers = response.headers_mut();
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+        if let Self::Allowed(origin) = self {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
+        }
     }
 }

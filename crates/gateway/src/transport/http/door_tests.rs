@@ -333,19 +333,24 @@ async fn tokens_of_an_authorization_server_open_beside_those_of_the_configuratio
     );
 }
 
+/// Takes the tokens of this issuer, whose keys are where its metadata says or at this URL.
+fn tokens_of(issuer: String, jwks_url: Option<String>) -> OAuthConfig {
+    OAuthConfig {
+        issuer,
+        resource: "http://gateway.test/mcp".to_owned(),
+        audience: "http://gateway.test/mcp".to_owned(),
+        jwks_url,
+        scopes: Vec::new(),
+        algorithms: vec![Algorithm::Es256],
+        leeway: Duration::ZERO,
+    }
+}
+
 #[tokio::test]
 async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_token() {
     let (old, new) = (Signer::ec(), Signer::ec());
     let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
-    let config = OAuthConfig {
-        issuer: issuer.name(),
-        resource: "http://gateway.test/mcp".to_owned(),
-        audience: "http://gateway.test/mcp".to_owned(),
-        jwks_url: None,
-        scopes: Vec::new(),
-        algorithms: vec![Algorithm::Es256],
-        leeway: Duration::ZERO,
-    };
+    let config = tokens_of(issuer.name(), None);
     let pause = Duration::from_millis(200);
     let keys = super::super::keys::Keys::with_pause(&config, pause).unwrap();
     let oauth = super::super::oauth::OAuth::with_keys(&config, keys);
@@ -367,6 +372,40 @@ async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_tok
     tokio::time::sleep(pause).await;
     assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_err());
     assert!(oauth.permit(&issuer.token((&new, "b"), 60, "")).await.is_ok());
+}
+
+#[tokio::test]
+async fn callers_that_hang_up_do_not_have_keys_fetched_again_and_again() {
+    let signer = Signer::ec();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/keys", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (counted, published) = (Arc::clone(&asked), json!({"keys": [signer.published("a")]}).to_string());
+    // The first answer comes at once, the others never.
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+                let length = published.len();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{published}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            held.push(stream);
+        }
+    });
+    let config = tokens_of("http://issuer.test".to_owned(), Some(url));
+    let keys = super::super::keys::Keys::with_pause(&config, Duration::ZERO).unwrap();
+    let oauth = super::super::oauth::OAuth::with_keys(&config, Arc::clone(&keys));
+    while keys.known().is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let token = signer.token(&json!({"alg": "ES256", "kid": "made up"}), &json!({}));
+    for _ in 0..5 {
+        let hung_up = tokio::time::timeout(Duration::from_millis(50), oauth.permit(&token)).await;
+        assert!(hung_up.is_err());
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "the first caller's fetch is still under way");
 }
 
 #[tokio::test]
@@ -523,6 +562,22 @@ async fn who_is_let_in_changes_at_once_and_open_streams_of_others_end() {
     // Nobody opens the gateway to everybody by mistake.
     let open = HttpConfig { listen: "0.0.0.0:1".parse().unwrap(), ..HttpConfig::default() };
     assert!(served.control.prepare(open).is_ok(), "the address stays the one of this machine");
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_arrive_keeps_no_stream_of_another_caller_open() {
+    let one = "{name: one, token: first}";
+    let served = Served::start(&format!("{{tokens: [{one}, {{name: two, token: second}}]}}")).await;
+    let opened = shown(&served, "second").await;
+    let id = opened.header("mcp-session-id").unwrap();
+    let lines = [("authorization", "Bearer second"), ("mcp-session-id", id), ("connection", "keep-alive")];
+    let mut stream = served.open("GET", &lines, "").await;
+    // Half of a request of a caller that stays.
+    let half = [("authorization", "Bearer first"), ("content-length", "1000")];
+    let _open = served.open("POST", &half, &initialize(&json!({}))).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    reload(&served, &format!("{{tokens: [{one}]}}")).await;
+    assert!(has_ended(&mut stream).await);
 }
 
 #[tokio::test]

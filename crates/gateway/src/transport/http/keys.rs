@@ -40,7 +40,7 @@ pub(super) struct Keys {
     client: Client,
     known: ArcSwapOption<(KeySet, Instant)>,
     /// When the last fetch ended. Held while one is under way.
-    fetched: tokio::sync::Mutex<Option<Instant>>,
+    fetched: Arc<tokio::sync::Mutex<Option<Instant>>>,
     fault: Mutex<Option<String>>,
     pause: Duration,
 }
@@ -60,7 +60,7 @@ impl Keys {
             url: config.jwks_url.clone(),
             client: plain_client(TIMEOUT)?,
             known: ArcSwapOption::empty(),
-            fetched: tokio::sync::Mutex::default(),
+            fetched: Arc::default(),
             fault: Mutex::default(),
             pause,
         });
@@ -94,20 +94,32 @@ impl Keys {
     }
 
     /// Fetches them again, unless that was done after `since` or a moment ago.
-    pub(super) async fn renew(&self, since: Instant) {
-        let mut fetched = self.fetched.lock().await;
+    pub(super) async fn renew(self: &Arc<Self>, since: Instant) {
+        let mut fetched = Arc::clone(&self.fetched).lock_owned().await;
         if fetched.is_some_and(|at| at >= since || at.elapsed() < self.pause) {
             return;
         }
-        let outcome = tokio::time::timeout(2 * TIMEOUT, self.fetch()).await;
-        let outcome = outcome.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        let keys = Arc::clone(self);
+        // A task of its own: it goes on when the caller hangs up, who would otherwise have the keys fetched without a
+        // pause.
+        let renewal = tokio::spawn(async move {
+            let outcome = tokio::time::timeout(2 * TIMEOUT, keys.fetch()).await;
+            *fetched = Some(keys.renewed(outcome.unwrap_or_else(|_| Err("no answer in time".to_owned()))));
+        });
+        if let Err(error) = renewal.await {
+            tracing::error!(issuer = %self.issuer, %error, "fetching the keys of the issuer was broken off");
+        }
+    }
+
+    /// Takes what came of a fetch that ended now.
+    fn renewed(&self, outcome: Result<KeySet, String>) -> Instant {
         let now = Instant::now();
-        *fetched = Some(now);
         *lock(&self.fault) = outcome.as_ref().err().cloned();
         match outcome {
             Ok(keys) => self.known.store(Some(Arc::new((keys, now)))),
             Err(error) => tracing::warn!(issuer = %self.issuer, %error, "the keys of the issuer could not be fetched"),
         }
+        now
     }
 
     async fn fetch(&self) -> Result<KeySet, String> {

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +21,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use super::admission::Admission;
 use super::cors;
@@ -52,6 +53,11 @@ pub(super) trait Endpoint: Send + Sync + 'static {
 
     /// Is called now and then, to drop what has expired.
     fn sweep(self: &Arc<Self>) {}
+
+    /// How long after that it is called again.
+    fn sweeps_every(&self) -> Duration {
+        SWEEP
+    }
 
     /// Is called when nothing more is accepted, to end what would never end by itself.
     fn close(&self) {}
@@ -87,8 +93,8 @@ const CROWDED: &[u8] =
 /// How long connections that were broken off may take to end.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// How often an endpoint drops what has expired.
-const SWEEP: Duration = Duration::from_secs(30);
+/// How often an endpoint drops what has expired, unless it says otherwise.
+pub(super) const SWEEP: Duration = Duration::from_secs(30);
 
 /// Nothing can be served over HTTP.
 #[derive(Debug, thiserror::Error)]
@@ -213,7 +219,7 @@ impl Listener {
         let most_of_one = |config: &HttpConfig| config.max_connections_per_address.min(most_connections() / 2);
         let neighbours = Crowd::new(most_of_one(&door.now().config));
         let mut connections = tokio::task::JoinSet::new();
-        let (mut sweep, mut pulse) = (tokio::time::interval(SWEEP), tokio::time::interval(PULSE));
+        let (mut swept, mut pulse) = (Instant::now(), tokio::time::interval(PULSE));
         tokio::pin!(shutdown);
         loop {
             let accepted = async {
@@ -225,8 +231,10 @@ impl Listener {
                 accepted = accepted => accepted,
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
                 _ = pulse.tick() => continue,
-                _ = sweep.tick() => {
+                // Looked up each time: another configuration may have made it shorter.
+                () = tokio::time::sleep_until(swept + endpoint.sweeps_every()) => {
                     endpoint.sweep();
+                    swept = Instant::now();
                     continue;
                 }
                 () = &mut shutdown => break,
@@ -280,7 +288,7 @@ async fn converse<E: Endpoint>(
         let (endpoint, door, certificate) = (Arc::clone(&endpoint), door.now(), certificate.clone());
         let sender = forwarded::sender(peer, request.headers(), &door.config.trusted_proxies);
         request.extensions_mut().insert(Neighbour(neighbour(sender)));
-        async move { Ok::<_, Infallible>(respond(endpoint, &door.admission, certificate.as_deref(), request).await) }
+        async move { Ok::<_, Infallible>(respond(endpoint, door, certificate.as_deref(), request).await) }
     });
     if let Err(error) = watcher.watch(connection.serve_connection(TokioIo::new(stream), service)).await {
         tracing::debug!(%error, "a connection broke");
@@ -334,31 +342,31 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 
 async fn respond<E: Endpoint>(
     endpoint: Arc<E>,
-    admission: &Admission,
+    door: Arc<Door>,
     certificate: Option<&Certificate>,
     request: Request<Incoming>,
 ) -> Response<Reply> {
-    let origin = request.headers().get(ORIGIN).cloned();
+    let page = cors::Page::of(request.headers(), &door.admission);
     // What is answered at once is answered in turns: a client that sends many requests in a row does not hold up others.
     if request.method() == Method::GET {
         tokio::task::yield_now().await;
     }
-    let mut response =
-        admitted(Arc::clone(&endpoint), admission, certificate, request).await.unwrap_or_else(|refused| {
-            tracing::debug!(?refused, "a request is refused");
-            endpoint.refused(refused)
-        });
-    cors::expose(admission, origin, &mut response);
+    let mut response = admitted(Arc::clone(&endpoint), door, certificate, request).await.unwrap_or_else(|refused| {
+        tracing::debug!(?refused, "a request is refused");
+        endpoint.refused(refused)
+    });
+    page.into_iter().for_each(|page| page.read(&mut response));
     response
 }
 
 async fn admitted<E: Endpoint>(
     endpoint: Arc<E>,
-    admission: &Admission,
+    door: Arc<Door>,
     certificate: Option<&Certificate>,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, Refused> {
     let (mut head, body) = request.into_parts();
+    let admission = &door.admission;
     admission.admit(&head.headers)?;
     if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
         return Ok(cors::preflight(&head.headers));
@@ -384,6 +392,9 @@ async fn admitted<E: Endpoint>(
                 }
                 Err(refused) => (Err(refused), Lease::default()),
             };
+            // Not held while the request is served, which a client may draw out: streams of callers that another door
+            // does not let in end with this one.
+            drop(door);
             let mut response = endpoint.answer(client, head, body).await?;
             response.body_mut().lent(lease);
             Ok(response)

@@ -1,9 +1,13 @@
 //! Streams that are taken up again, and two replicas with one state.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+use super::super::listener::SWEEP;
+use super::sweep_of;
 use super::tests::{Got, Served, call, initialize, modern, request};
 use crate::guard::sign::unique;
 use crate::protocol::versions::MODERN_VERSION;
@@ -171,6 +175,34 @@ async fn ping(served: &Served, who: (&str, &str), session: &str) -> u16 {
     served.exchange("POST", &[who, ("mcp-session-id", session)], &request("ping", &json!({}))).await.status
 }
 
+#[test]
+fn sessions_in_use_are_told_of_before_they_could_expire_elsewhere() {
+    let seconds = Duration::from_secs;
+    assert_eq!(sweep_of(seconds(1_800)), SWEEP);
+    for idle in [1, 10, 29, 30, 45] {
+        assert!(2 * sweep_of(seconds(idle)) < seconds(idle), "{idle}");
+    }
+    assert!(sweep_of(Duration::ZERO) > Duration::ZERO);
+}
+
+/// Runs where `CONTEXTWEAVER_TEST_REDIS` has the URL of a server, as in `scripts/replicas-test`.
+#[tokio::test]
+async fn a_session_in_use_does_not_expire_however_short_it_may_rest() {
+    let Ok(url) = std::env::var("CONTEXTWEAVER_TEST_REDIS") else { return };
+    let state = format!("mode: passthrough, state: {{url: '{url}', prefix: 'test:{}'}}", unique());
+    let http = "{session_idle_seconds: 1}";
+    let (one, two) = (Served::configured(&state, http).await, Served::configured(&state, http).await);
+    let id = one.session().await;
+    let lines = [("mcp-session-id", id.as_str()), ("connection", "keep-alive")];
+    let stream = one.open("GET", &lines, "").await;
+    let ping = async || two.exchange("POST", &lines[..1], &request("ping", &json!({}))).await.status;
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(ping().await, 200);
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(ping().await, 404);
+}
+
 /// Runs where `CONTEXTWEAVER_TEST_REDIS` has the URL of a server, as in `scripts/replicas-test`.
 #[tokio::test]
 async fn any_replica_serves_any_session() {
@@ -178,6 +210,7 @@ async fn any_replica_serves_any_session() {
     let state = format!("mode: passthrough, state: {{url: '{url}', prefix: 'test:{}'}}", unique());
     let http = "{max_sessions: 3, max_sessions_per_caller: 2, tokens: [{name: a, token: token-of-a-0123456789abcdef}, {name: b, token: token-of-b-0123456789abcdef}]}";
     let (one, two) = (Served::configured(&state, http).await, Served::configured(&state, http).await);
+    let other = Served::configured(&state, http).await;
     let (a, b) = (
         ("authorization", "Bearer token-of-a-0123456789abcdef"),
         ("authorization", "Bearer token-of-b-0123456789abcdef"),
@@ -204,7 +237,7 @@ async fn any_replica_serves_any_session() {
     // What nobody waits for is dropped.
     answer["id"] = 7.into();
     assert_eq!(one.exchange("POST", &lines, &answer.to_string()).await.status, 202);
-    // A client that was cut off fetches the answer at the other replica, once.
+    // A client that was cut off fetches the answer at another replica.
     let (mut stream, mut text) = (two.open("POST", &lines, &call("nap")).await, String::new());
     read_to(&mut stream, &mut text, "notifications/message").await;
     read_to(&mut stream, &mut text, "}\n\n").await;
@@ -214,6 +247,8 @@ async fn any_replica_serves_any_session() {
     let got = one.exchange("GET", &resumed, "").await;
     assert_eq!((got.status, got.kinds()), (200, vec!["answer"]));
     assert_eq!(one.exchange("GET", &resumed, "").await.kinds(), ["answer"], "it is kept where it was fetched");
+    assert_eq!(other.exchange("GET", &resumed, "").await.kinds(), ["answer"], "a client may be cut off there too");
+    other.stop().await;
     let unknown = [lines[0], lines[1], ("last-event-id", "5-1")];
     assert_eq!(one.exchange("GET", &unknown, "").await.status, 410);
     // The bounds are those of all replicas together.
@@ -227,6 +262,27 @@ async fn any_replica_serves_any_session() {
     assert_eq!(two.exchange("DELETE", &lines, "").await.status, 204);
     assert_eq!(ping(&one, a, &third).await, 404);
     assert_eq!(ping(&two, a, &third).await, 404);
+    // What many requests change at the same moment has all of their changes, at each replica.
+    let lines = [a, ("mcp-session-id", second.as_str())];
+    let uris: Vec<String> = (0..40).map(|number| format!("a://{number}")).collect();
+    let mut asked = Vec::new();
+    for (number, uri) in uris.iter().enumerate() {
+        let served = if number % 4 == 0 { &two } else { &one };
+        let ask = json!({"jsonrpc": "2.0", "id": number, "method": "resources/subscribe", "params": {"uri": uri}});
+        asked.push(served.open("POST", &lines, &ask.to_string()).await);
+    }
+    for mut stream in asked {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        assert!(text.contains("\"result\""), "{text}");
+    }
+    for served in [&one, &two] {
+        let again = [lines[0], lines[1], ("last-event-id", "of-an-earlier-list")];
+        let (mut stream, mut text) = (served.open("GET", &again, "").await, String::new());
+        for uri in &uris {
+            read_to(&mut stream, &mut text, &format!("\"{uri}\"")).await;
+        }
+    }
     one.stop().await;
     // A replica that is gone takes no session with it.
     assert_eq!(ping(&two, a, &second).await, 200);

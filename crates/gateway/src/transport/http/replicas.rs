@@ -7,6 +7,7 @@
 //! stays with it: another shows them whole again. Requests that a replica is serving end with it. The answer to its question
 //! reaches it whichever replica is given it; a notification that takes a request back does not.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::streams::Stream;
 use crate::guard::state::{Opened, SessionBounds, SharedSessions, State};
 use crate::protocol::client_info::{Capabilities, ClientInfo, LogLevel};
 use crate::protocol::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Outcome, Raw, RpcError};
+use crate::protocol::stateless;
 use crate::session::client::{ASKING, LOOK, Post, Session, Underway};
 use crate::session::identity::Identity;
 use contextweaver_context::store::{Clock, StoreError, SystemClock};
@@ -34,16 +36,73 @@ struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log: Option<LogLevel>,
     watched: Vec<String>,
+    /// Counts the changes, so that no replica takes an earlier record for news.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+}
+
+/// What a request changes of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Change {
+    Watch(String),
+    Unwatch(String),
+    Log(LogLevel),
+}
+
+impl Change {
+    /// What a request that was answered well changes; `None` where that is nothing.
+    fn of(method: &str, params: Option<&Raw>) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Params {
+            level: LogLevel,
+        }
+        let uri = || stateless::named(method, params).map(Cow::into_owned);
+        match method {
+            "resources/subscribe" => uri().map(Self::Watch),
+            "resources/unsubscribe" => uri().map(Self::Unwatch),
+            "logging/setLevel" => params?.read::<Params>().ok().map(|params| Self::Log(params.level)),
+            _ => None,
+        }
+    }
 }
 
 impl Record {
     fn of(session: &Session) -> Self {
         let ClientInfo { version, capabilities, log } = (*session.client()).clone();
-        Self { version, capabilities, log, watched: session.watched() }
+        let revision = Some(session.revision().map_or(0, |last| last + 1));
+        Self { version, capabilities, log, watched: session.watched(), revision }
+    }
+
+    fn read(text: &str) -> Result<Self, RpcError> {
+        serde_json::from_str(text).map_err(|error| {
+            tracing::error!(%error, "the shared state has an unknown record for a session");
+            RpcError::new(INTERNAL_ERROR, "the session cannot be read; start another with `initialize`")
+        })
     }
 
     fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The record after a change, which it may show already.
+    fn with(mut self, change: &Change) -> Self {
+        let before = self.clone();
+        match change {
+            Change::Watch(uri) if self.watched.contains(uri) => {}
+            Change::Watch(uri) => self.watched.push(uri.clone()),
+            Change::Unwatch(uri) => self.watched.retain(|other| other != uri),
+            Change::Log(level) => self.log = Some(*level),
+        }
+        if self != before {
+            self.revision = Some(self.revision.map_or(0, |last| last + 1));
+        }
+        self
+    }
+
+    /// Has the session be as it says, unless the session knows a later one.
+    fn restore(self, session: &Session) {
+        let Self { version, capabilities, log, watched, revision } = self;
+        session.take_over(revision, ClientInfo { version, capabilities, log }, watched);
     }
 }
 
@@ -98,53 +157,58 @@ pub(super) async fn look_up(
     })
 }
 
-/// Gives a session what its record says.
+/// Gives a session what its record says, where that is news.
 ///
 /// # Errors
 /// The record is not one of ours.
 pub(super) fn restore(session: &Session, record: &str) -> Result<(), RpcError> {
-    let record: Record = serde_json::from_str(record).map_err(|error| {
-        tracing::error!(%error, "the shared state has an unknown record for a session");
-        RpcError::new(INTERNAL_ERROR, "the session cannot be read; start another with `initialize`")
-    })?;
-    let Record { version, capabilities, log, watched } = record;
-    let client = session.client();
-    if client.version != version || client.log != log {
-        session.set_client(ClientInfo { version, capabilities, log });
-    }
-    session.watch_only(watched);
-    Ok(())
+    Record::read(record).map(|record| record.restore(session))
 }
 
 /// Keeps a session for the other replicas after a request that changed it, before its answer goes out.
 pub(super) async fn keep(
     state: &Arc<dyn State>,
     session: &Session,
-    method: &str,
+    (method, params): (&str, Option<&Raw>),
     limits: SessionBounds,
     outcome: Option<Outcome>,
 ) -> Option<Outcome> {
-    let opens = match method {
-        "initialize" => true,
-        "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => false,
-        _ => return outcome,
-    };
-    if !matches!(outcome, Some(Ok(_))) {
+    if !matches!(outcome, Some(Ok(_))) || state.sessions().is_none() {
         return outcome;
     }
-    let (id, owner, record) = (session.id().to_owned(), session.tenant().to_owned(), Record::of(session).text());
-    let now = SystemClock.now();
-    let kept = run(state, move |sessions| match opens {
-        true => sessions.open_session(&id, &owner, &record, now, limits),
-        false => sessions.change_session(&id, &owner, &record).map(|()| Opened::Open),
-    });
-    match kept.await {
-        Ok(None | Some(Opened::Open)) => outcome,
-        Ok(Some(Opened::Full)) => {
-            Some(Err(RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later")))
+    let kept = match Change::of(method, params) {
+        Some(change) => changed(state, session, change).await,
+        None if method == "initialize" => opened(state, session, limits).await,
+        None => Ok(()),
+    };
+    kept.err().map_or(outcome, |error| Some(Err(error)))
+}
+
+/// Enters a session for all replicas.
+async fn opened(state: &Arc<dyn State>, session: &Session, limits: SessionBounds) -> Result<(), RpcError> {
+    let (id, owner, now) = (session.id().to_owned(), session.tenant().to_owned(), SystemClock.now());
+    let record = Record::of(session);
+    let text = record.text();
+    match run(state, move |sessions| sessions.open_session(&id, &owner, &text, now, limits)).await? {
+        Some(Opened::Full) => Err(RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later")),
+        None | Some(Opened::Open) => {
+            record.restore(session);
+            Ok(())
         }
-        Err(error) => Some(Err(error)),
     }
+}
+
+/// Changes what all replicas know of a session. Requests of one session may do so at the same time, at several
+/// replicas.
+async fn changed(state: &Arc<dyn State>, session: &Session, change: Change) -> Result<(), RpcError> {
+    let _one_at_a_time = session.changing.lock().await;
+    let (id, owner) = (session.id().to_owned(), session.tenant().to_owned());
+    let mut work = move |record: &str| match Record::read(record) {
+        Ok(record) => record.with(&change).text(),
+        Err(_) => record.to_owned(),
+    };
+    let record = run(state, move |sessions| sessions.change_session(&id, &owner, &mut work)).await?.flatten();
+    record.map_or(Ok(()), |record| restore(session, &record))
 }
 
 /// Prepares a session that was opened or taken up here: its questions have numbers that no other replica uses.
@@ -253,7 +317,8 @@ pub(super) async fn fetch(state: &Arc<dyn State>, session: &Visit, stream: &Stre
     let until = tokio::time::Instant::now() + ASKING;
     while stream.is_followed() && tokio::time::Instant::now() < until {
         let id = id.clone();
-        let left = run(state, move |sessions| sessions.take_answer(&id, number)).await;
+        // It stays there: this connection may break too, and the client ask another replica.
+        let left = run(state, move |sessions| sessions.answer(&id, number)).await;
         if let Ok(Some(Some(answer))) = left {
             return stream.end(Some(answer));
         }
@@ -285,4 +350,42 @@ pub(super) async fn touch(state: &Arc<dyn State>, visits: Vec<Visit>, limits: Se
         }
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_changes_of_a_session_what_it_is_about_and_an_earlier_record_changes_nothing() {
+        let session = Session::new("s");
+        session.set_client(ClientInfo { version: "2025-11-25".to_owned(), ..ClientInfo::default() });
+        let first = Record::of(&session);
+        restore(&session, &first.text()).unwrap();
+        let change = |method: &str, params| Change::of(method, Some(&Raw::of(&params))).unwrap();
+        let watch = |uri: &str| change("resources/subscribe", json!({"uri": uri}));
+        // Two requests at once: one record after the other, whatever the session has of its own at that moment.
+        let one = first.clone().with(&watch("a://1"));
+        let both = one.clone().with(&watch("a://2")).with(&change("logging/setLevel", json!({"level": "error"})));
+        session.watch("a://1");
+        session.watch("a://2");
+        restore(&session, &both.text()).unwrap();
+        // What was read before comes late.
+        for late in [&first, &one] {
+            restore(&session, &late.text()).unwrap();
+            assert_eq!(session.watched(), ["a://1", "a://2"]);
+            assert_eq!(session.client().log, Some(LogLevel::Error));
+        }
+        let less = both.clone().with(&change("resources/unsubscribe", json!({"uri": "a://1"})));
+        restore(&session, &less.text()).unwrap();
+        assert_eq!(session.watched(), ["a://2"]);
+        assert_eq!(less.clone().with(&watch("a://2")), less, "it says so already");
+        // A replica of an earlier version keeps no numbers.
+        restore(&session, &Record { revision: None, ..one }.text()).unwrap();
+        assert_eq!((session.watched(), session.revision()), (vec!["a://1".to_owned()], less.revision));
+        assert!(restore(&session, "{}").is_err());
+        assert_eq!(Change::of("tools/call", Some(&Raw::of(&json!({"name": "x"})))), None);
+    }
 }

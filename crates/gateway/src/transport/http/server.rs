@@ -15,7 +15,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
 use super::headers::{self, single, trace_of};
-use super::listener::{Door, Doors, Endpoint, HttpError, Listener, check_exposure, not_allowed, read};
+use super::listener::{Door, Doors, Endpoint, HttpError, Listener, SWEEP, check_exposure, not_allowed, read};
 use super::load::{Load, Taken};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
@@ -53,6 +53,9 @@ const ENDPOINT: &str = "/mcp";
 
 /// The version since which clients take an event that has an id and nothing else.
 const PRIMED_VERSION: &str = "2025-11-25";
+
+/// How often sessions are swept at most, however short they may rest.
+const LEAST_SWEEP: Duration = Duration::from_millis(100);
 
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
@@ -188,9 +191,18 @@ impl Endpoint for Shared {
         });
     }
 
+    fn sweeps_every(&self) -> Duration {
+        sweep_of(self.sessions.limits().idle)
+    }
+
     fn close(&self) {
         self.sessions.close_streams();
     }
+}
+
+/// How often sessions are swept that may rest so long: where replicas share them, those in use must be told of in time.
+fn sweep_of(idle: Duration) -> Duration {
+    (idle / 3).clamp(LEAST_SWEEP, SWEEP)
 }
 
 async fn dispatch(
@@ -332,7 +344,7 @@ impl Asking {
             let outcome = serve_request(&shared.live, &caller, (&asked, running), closing).await;
             let Some(state) = state else { return outcome };
             let limits = shared.sessions.limits();
-            replicas::keep(&state, caller.session(), asked.method, limits, outcome).await
+            replicas::keep(&state, caller.session(), (asked.method, asked.params), limits, outcome).await
         })
     }
 }
