@@ -540,9 +540,11 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
     let mut writes = Writes::default();
     let mut reports = Vec::new();
     for (place, target, beside) in files {
-        let permissions = std::fs::metadata(backup_of(&target))?.permissions();
-        let (text, changed) = match args.force {
-            true => (beside.without.clone(), None),
+        // Whoever has narrowed them since has done so for what comes back too.
+        let present = std::fs::metadata(&target).or_else(|_| std::fs::metadata(backup_of(&target)));
+        let permissions = present?.permissions();
+        let (text, changed, gone) = match args.force {
+            true => (beside.without.clone(), None, Vec::new()),
             false => {
                 let file = ClientFile::read(place)?;
                 let back = restored(&file, &beside).map_err(|reason| {
@@ -550,14 +552,14 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
                     let reason = format!("{}: {reason}; {} is what it was", target.display(), backup.display());
                     anyhow::anyhow!("{reason}, and --restore --force puts that in its place")
                 })?;
-                (back.text, back.changed)
+                (back.text, back.changed, back.gone)
             }
         };
         writes.add(&target, text, Some(permissions))?;
-        reports.push((target, beside, changed));
+        reports.push((target, beside, changed, gone));
     }
     writes.write()?;
-    for (target, beside, changed) in &reports {
+    for (target, beside, changed, gone) in &reports {
         // Where the text is not what it was, nothing of what it was is lost.
         let is_same = changed.is_none();
         let left = [Some(left_of(target)), is_same.then(|| backup_of(target))];
@@ -578,10 +580,15 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
         let texts = [&beside.without, left, now].map(|text| ClientFile::of(place.clone(), text.clone()));
         let files: Vec<ClientFile> = texts.into_iter().filter_map(Result::ok).collect();
         let mut values = convert(&files, home).values;
-        for gateway in files.iter().flat_map(ClientFile::gateways) {
-            values.extend(gateway.env.into_iter().filter(|(name, _)| name != "PATH"));
+        for (number, gateway) in files.iter().flat_map(ClientFile::gateways).enumerate() {
+            // Under names of their own: a value of before is covered as well as that of now.
+            let env = gateway.env.into_iter().filter(|(name, _)| name != "PATH");
+            values.extend(env.map(|(name, value)| (format!("{name} {number}"), value)));
         }
         shown_difference(&place, left, now, &values, out)?;
+        if !gone.is_empty() {
+            line(out, format_args!("  gone with the gateway, since no server has them: {}", shown(&gone.join(", "))))?;
+        }
         let backup = backup_of(target);
         line(out, format_args!("  {} is what it was, with all comments", backup.display()))?;
     }
@@ -707,6 +714,7 @@ mod tests {
         let (outcome, shown) = run(&["--restore"]);
         outcome.unwrap();
         assert!(shown.contains("blue") && !shown.contains("s3cret"), "{shown}");
+        assert!(!shown.contains("gone with"), "{shown}");
         let back: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let servers: std::collections::BTreeSet<&String> = back["mcpServers"].as_object().unwrap().keys().collect();
         assert_eq!(servers.into_iter().collect::<Vec<_>>(), ["desk", "forge", "new", "off"]);
@@ -714,6 +722,48 @@ mod tests {
         // What cannot be put back as it was is kept.
         assert!(shown.contains(&format!("{} is what it was", backup_of(&file).display())), "{shown}");
         assert!(backup_of(&file).exists() && !left_of(&file).exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn taking_the_gateway_back_keeps_new_values_and_who_may_read_them() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (file, config) = (folder.path().join("mcp.json"), folder.path().join("gateway.yaml"));
+        let text = r#"{"mcpServers": {"forge": {"command": "/bin/forge", "env": {"TOKEN": "old-s3cret"}}}}"#;
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let run = |more: &[&str]| {
+            let mut words = vec!["contextweaver", "mcp", "import", file.to_str().unwrap()];
+            words.extend(more);
+            let mut out = Vec::new();
+            let outcome = crate::cli::run(words.iter().map(Into::into), &mut out);
+            (outcome, String::from_utf8(out).unwrap())
+        };
+        let apply = || run(&["--write", config.to_str().unwrap(), "--apply"]).0.unwrap();
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        let changed = |from: &str, to: &str| {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains(from), "{text}");
+            std::fs::write(&file, text.replace(from, to)).unwrap();
+        };
+        apply();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        changed("old-s3cret", "new-s3cret");
+        let (outcome, shown) = run(&["--restore"]);
+        outcome.unwrap();
+        assert!(!shown.contains("s3cret"), "{shown}");
+        let back: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(back["mcpServers"]["forge"]["env"]["TOKEN"], "new-s3cret");
+        assert_eq!(mode(), 0o600);
+        // A file that is gone gets those of its backup.
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::fs::remove_file(backup_of(&file)).unwrap();
+        apply();
+        std::fs::remove_file(&file).unwrap();
+        run(&["--restore", "--force"]).0.unwrap();
+        assert_eq!((mode(), std::fs::read_to_string(&file).unwrap().as_str()), (0o640, text));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::client_edit::{Edit, edited, read};
 use super::client_files::{ClientFile, GatewayEntry};
@@ -154,25 +154,30 @@ pub struct Restored {
     /// The lines between which the file was changed since the gateway was put in, where it was: the text as it was left, and as it
     /// is now. Those changes are in `text` too.
     pub changed: Option<(String, String)>,
+    /// The variables that the gateway was given since, or that changed, and that no server has which comes back.
+    pub gone: Vec<String>,
 }
 
 /// The text of `file` with its servers in place of the gateway. Where nobody changed it since, it is byte for byte as it was.
 ///
 /// # Errors
-/// The gateway is not in it any more, or its text has another form than before.
+/// The gateway is not in it any more, its text has another form than before, or it cannot be told to which server the
+/// new value of a variable of the gateway belongs.
 pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, String> {
     if beside.with.as_ref() == Some(&file.text) {
-        return Ok(Restored { text: beside.without.clone(), changed: None });
+        return Ok(Restored { text: beside.without.clone(), changed: None, gone: Vec::new() });
     }
     let form = file.place.form();
     let before = read(form, &beside.without)?;
     let left = beside.with.as_ref().map(|text| read(form, text)).transpose()?;
     let now = read(form, &file.text)?;
+    let earlier = beside.with.clone().map(|text| ClientFile::of(file.place.clone(), text)).transpose();
+    let earlier = earlier.map_err(|error| error.reason)?.map(|file| file.gateways()).unwrap_or_default();
     let entries = |document: &Value, place: &[String]| {
         let object = place.iter().try_fold(document, |value, key| value.get(key));
         object.and_then(Value::as_object).cloned().unwrap_or_default()
     };
-    let mut edits: Vec<Edit> = Vec::new();
+    let (mut edits, mut gone): (Vec<Edit>, Vec<String>) = (Vec::new(), Vec::new());
     for gateway in file.gateways() {
         let place = &gateway.place;
         let (old, then, here) = (
@@ -182,21 +187,119 @@ pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, String> 
         );
         // What was there with the gateway and is not now was removed by somebody.
         let comes_back = |name: &String| !then.contains_key(name) && !here.contains_key(name);
-        match edits.iter_mut().find(|edit| edit.place == *place) {
-            Some(edit) => edit.remove.push(gateway.name),
-            None => edits.push(Edit {
-                place: place.clone(),
-                remove: vec![gateway.name],
-                insert: old.into_iter().filter(|(name, _)| comes_back(name)).collect(),
-            }),
+        let at = edits.iter().position(|edit| edit.place == *place).unwrap_or_else(|| {
+            let back = old.iter().filter(|(name, _)| comes_back(name));
+            let insert = back.map(|(name, entry)| (name.clone(), entry.clone())).collect();
+            edits.push(Edit { place: place.clone(), remove: Vec::new(), insert });
+            edits.len() - 1
+        });
+        let Some(edit) = edits.get_mut(at) else { continue };
+        if let Some(earlier) = earlier.iter().find(|earlier| earlier.place == *place && earlier.name == gateway.name) {
+            gone.extend(renew(&mut edit.insert, old, &earlier.env, &gateway.env)?);
         }
+        edit.remove.push(gateway.name);
     }
     if edits.is_empty() {
         return Err("the gateway is no longer in it".to_owned());
     }
     let text = edited(form, &file.text, &edits)?.text;
     let left = beside.with.clone().unwrap_or_else(|| beside.without.clone());
-    Ok(Restored { text, changed: Some((left, file.text.clone())) })
+    Ok(Restored { text, changed: Some((left, file.text.clone())), gone })
+}
+
+/// Gives servers that come back the values that variables of their gateway have now; `all` are the servers of before.
+/// The variables of no server that comes back are returned.
+///
+/// # Errors
+/// A variable has another value, and it cannot be told where that belongs.
+fn renew(
+    back: &mut [(String, Value)],
+    all: Map<String, Value>,
+    then: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Result<Vec<String>, String> {
+    let unclear = |name: &str| {
+        format!(
+            "the variable `{name}` of the gateway has another value than it was given, and it cannot be told which \
+             server that is for; note the value and put the earlier one back"
+        )
+    };
+    let mut gone: Vec<String> = now.keys().filter(|name| !then.contains_key(*name)).cloned().collect();
+    let mut names = BTreeMap::new();
+    let mut renewal = Renewal::default();
+    for (name, before) in then {
+        let Some(after) = now.get(name).filter(|after| *after != before) else { continue };
+        // Servers are known by the values of before: variables that shared one must share the next.
+        let is_shared = then.iter().any(|(other, value)| value == before && now.get(other) != Some(after));
+        if is_shared || before.is_empty() {
+            return Err(unclear(name));
+        }
+        names.insert(before.as_str(), name.as_str());
+        renewal.values.insert(before, after);
+    }
+    back.iter_mut().for_each(|(_, entry)| renewal.renew(entry));
+    let in_back = std::mem::take(&mut renewal.found);
+    renewal.renew(&mut Value::Object(all));
+    for (before, name) in names.into_iter().filter(|(before, _)| !in_back.contains(*before)) {
+        // What its programs are found by is the gateway's own.
+        if name != "PATH" && !renewal.found.contains(before) {
+            return Err(unclear(name));
+        }
+        gone.push(name.to_owned());
+    }
+    Ok(gone)
+}
+
+/// Values that take the place of others.
+#[derive(Debug, Default)]
+struct Renewal<'v> {
+    values: BTreeMap<&'v str, &'v str>,
+    /// Those that were found.
+    found: BTreeSet<&'v str>,
+}
+
+impl Renewal<'_> {
+    /// Bytes of a value that is also sought within texts, such as in `Bearer VALUE`, at least: a shorter one may stand
+    /// there for something else.
+    const LONG: usize = 8;
+
+    /// Puts the new values in place of the old ones in an entry.
+    fn renew(&mut self, entry: &mut Value) {
+        match entry {
+            Value::Object(members) => members.values_mut().for_each(|value| self.renew(value)),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.renew(value)),
+            Value::String(text) => {
+                if let Some(renewed) = self.renewed(text) {
+                    *text = renewed;
+                }
+            }
+            Value::Number(_) | Value::Bool(_) => {
+                if let Some((before, after)) = self.values.get_key_value(entry.to_string().as_str()) {
+                    self.found.insert(before);
+                    *entry = (*after).into();
+                }
+            }
+            Value::Null => {}
+        }
+    }
+
+    fn renewed(&mut self, text: &str) -> Option<String> {
+        if let Some((before, after)) = self.values.get_key_value(text) {
+            self.found.insert(before);
+            return Some((*after).to_owned());
+        }
+        let (mut renewed, mut rest) = (String::new(), text);
+        let long = || self.values.iter().filter(|(before, _)| before.len() >= Self::LONG);
+        while let Some((at, before, after)) =
+            long().filter_map(|(before, after)| Some((rest.find(before)?, *before, *after))).min_by_key(|found| found.0)
+        {
+            self.found.insert(before);
+            renewed.push_str(rest.get(..at)?);
+            renewed.push_str(after);
+            rest = rest.get(at + before.len()..)?;
+        }
+        (!renewed.is_empty() || rest.len() < text.len()).then(|| renewed + rest)
+    }
 }
 
 #[cfg(test)]
@@ -359,7 +462,11 @@ mod tests {
                 assert!(of_docs || change.after.contains(kept), "{name}: {kept}: {}", change.after);
             }
             let beside = Beside { without: change.without, with: Some(change.after.clone()) };
-            assert_eq!(restored(&after, &beside).unwrap(), Restored { text: text.to_owned(), changed: None }, "{name}");
+            assert_eq!(
+                restored(&after, &beside).unwrap(),
+                Restored { text: text.to_owned(), changed: None, gone: Vec::new() },
+                "{name}"
+            );
             // A second time there is nothing but the gateway.
             assert!(convert(&[after], Some(home)).moved.is_empty(), "{name}");
         }
@@ -475,6 +582,41 @@ mod tests {
         // Where somebody took the gateway out, there is nothing to be taken back.
         let error = restored(&file(home, path, "{\"mcpServers\": {}}"), &beside).unwrap_err();
         assert!(error.contains("no longer in it"), "{error}");
+    }
+
+    #[test]
+    fn values_that_the_gateway_was_given_since_go_to_the_servers_that_come_back() {
+        let home = Path::new("/home/me");
+        let text = |token: &str, key: &str| {
+            serde_json::json!({"mcpServers": {
+                "a": {"command": "a", "args": ["--name", "a"], "env": {"TOKEN": token, "MODE": "fast"}},
+                "b": {"url": "https://b.example/mcp", "headers": {"Authorization": format!("Bearer {key}")}},
+                "c": {"command": "c", "env": {"C_KEY": "same-s3cret-1"}},
+                "d": {"command": "d", "env": {"D_KEY": "same-s3cret-1"}},
+            }})
+        };
+        let before = file(home, "servers.json", &text("old-s3cret-of-a", "old-s3cret-of-b").to_string());
+        let change = applied(&before, &convert(std::slice::from_ref(&before), None), None).unwrap();
+        let beside = Beside { without: change.without, with: Some(change.after.clone()) };
+        let env = file(home, "servers.json", &change.after).gateways().remove(0).env;
+        let name_of = |value: &str| env.iter().find(|(_, other)| *other == value).unwrap().0.clone();
+        let (of_a, of_b) = (name_of("old-s3cret-of-a"), name_of("old-s3cret-of-b"));
+        let back = |changes: &[(&str, &str)]| {
+            let mut data: Value = serde_json::from_str(&change.after).unwrap();
+            for (name, value) in changes {
+                data["mcpServers"]["contextweaver"]["env"][name] = (*value).into();
+            }
+            restored(&file(home, "servers.json", &data.to_string()), &beside)
+        };
+        let renewed = back(&[(&of_a, "old-s3cret-of-b"), (&of_b, "n3w"), ("PATH", "/bin"), ("MORE", "x")]).unwrap();
+        let data: Value = serde_json::from_str(&renewed.text).unwrap();
+        assert_eq!(data, text("old-s3cret-of-b", "n3w"));
+        assert_eq!(renewed.gone, ["MORE", "PATH"]);
+        // One of two variables with the same value.
+        let refused = back(&[("C_KEY", "n3w")]).unwrap_err();
+        assert!(refused.contains("`C_KEY`") && !refused.contains("s3cret"), "{refused}");
+        let both = back(&[("C_KEY", "n3w"), ("D_KEY", "n3w")]).unwrap();
+        assert_eq!(both.text.matches("n3w").count(), 2, "{}", both.text);
     }
 
     #[test]
