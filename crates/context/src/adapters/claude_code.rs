@@ -2,14 +2,17 @@
 //! ways.
 //!
 //! Other lines (summaries, snapshots of files, notes of the program) are counted and left out, and so are messages of
-//! other agents (`isSidechain`). `toolUseResult` repeats a result in a form of its own, and is not read.
+//! other agents (`isSidechain`). Each line names the one that it follows (`parentUuid`). Where the user went back and asked
+//! something else, what followed the earlier request is left out, too. `toolUseResult` repeats a result in a form of its own, and is not read.
+
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::anthropic;
 use super::error::AdapterError;
-use super::transcripts::{Transcript, as_parts, uuid_of};
+use super::transcripts::{Line, Transcript, as_parts, uuid_of};
 use super::wire::Dialect;
 use super::writer::{Rules, Writer};
 use crate::event::ContextItem;
@@ -19,13 +22,97 @@ const TRANSCRIPT: Transcript = Transcript {
     inside: "message",
     repeats: &["toolUseResult"],
     has_message,
-    is_aside: |line| line.get("isSidechain") == Some(&Value::Bool(true)),
+    is_aside: |line| is_true(line, "isSidechain"),
+    abandoned,
     read: anthropic::read_message,
 };
 
 fn has_message(line: &Map<String, Value>) -> bool {
     let kind = line.get("type").and_then(Value::as_str);
     matches!(kind, Some("user" | "assistant")) && line.get("message").is_some_and(Value::is_object)
+}
+
+fn is_true(line: &Line, key: &str) -> bool {
+    line.get(key) == Some(&Value::Bool(true))
+}
+
+/// A member that is a text.
+fn text<'l>(line: &'l Line, key: &str) -> Option<&'l str> {
+    line.get(key).and_then(Value::as_str)
+}
+
+/// The id of the line that a line follows. The mark of a compaction names it under another key.
+fn parent(line: &Line) -> Option<&str> {
+    text(line, "parentUuid").or_else(|| text(line, "logicalParentUuid"))
+}
+
+/// Whether a message of a user answers calls.
+fn has_results(line: &Line) -> bool {
+    let content = line.get("message").and_then(|message| message.get("content")?.as_array());
+    content.into_iter().flatten().any(|block| block.get("type").is_some_and(|kind| kind == "tool_result"))
+}
+
+/// Whether a message is what a user asked: no result, and nothing that the program says in their name.
+fn is_request(line: &Line) -> bool {
+    let is_own = !is_true(line, "isMeta") && !is_true(line, "isCompactSummary");
+    text(line, "type") == Some("user") && is_own && !has_results(line)
+}
+
+/// The messages that a later request replaced: the requests that the last message does not follow from, and what followed
+/// those. Results of calls that ran side by side are not on the way back from the last message either, so nothing but a
+/// request begins a branch. Where lines do not name the ones before them, all are kept.
+fn abandoned(lines: &[Line], messages: &[usize]) -> HashSet<usize> {
+    way_back(lines, messages).map_or_else(HashSet::new, |(places, way)| {
+        let root = way.iter().min().and_then(|&root| Some((root, lines.get(root)?)));
+        // A conversation that begins with a summary goes on from the one before it, and a file may hold several sessions.
+        let replaces = |line: &Line| {
+            root.is_some_and(|(_, root)| is_request(root) && text(root, "sessionId") == text(line, "sessionId"))
+        };
+        let mut left = HashSet::new();
+        for (place, line) in lines.iter().enumerate().filter(|(place, _)| !way.contains(place)) {
+            let before = parent(line).map(|id| places.get(id).copied());
+            let begins_branch = is_request(line)
+                && match before {
+                    Some(before) => before.is_some(),
+                    None => root.is_some_and(|(root, _)| place < root) && replaces(line),
+                };
+            if begins_branch || before.flatten().is_some_and(|before| left.contains(&before)) {
+                left.insert(place);
+            }
+        }
+        left
+    })
+}
+
+/// Lines by their ids.
+type Places<'l> = HashMap<&'l str, usize>;
+
+/// The places of the lines by their ids, and those on the way back from the last message; `None` where an id is missing
+/// or not the only one of its kind, or a message other than a request follows nothing.
+fn way_back<'l>(lines: &'l [Line], messages: &[usize]) -> Option<(Places<'l>, HashSet<usize>)> {
+    let mut places = Places::new();
+    for (place, line) in lines.iter().enumerate() {
+        if let Some(id) = text(line, "uuid")
+            && places.insert(id, place).is_some()
+        {
+            return None;
+        }
+    }
+    let is_placed = |line: &Line| {
+        let begins = text(line, "type") == Some("user") && !has_results(line);
+        text(line, "uuid").is_some() && (parent(line).is_some() || begins)
+    };
+    if !messages.iter().all(|&place| lines.get(place).is_some_and(is_placed)) {
+        return None;
+    }
+    let mut at = *messages.last()?;
+    let mut way = HashSet::from([at]);
+    while let Some(id) = lines.get(at).and_then(parent) {
+        // A line follows an earlier one, so this ends.
+        at = places.get(id).copied().filter(|before| *before < at)?;
+        way.insert(at);
+    }
+    Some((places, way))
 }
 
 /// Whether an object is a line of such a transcript, and of no other format.
@@ -133,6 +220,106 @@ mod tests {
         // Their own transcripts are read.
         let own = [line("b", true), line("c", true)].concat();
         assert_eq!(from_claude_code(own.as_bytes()).unwrap().events.len(), 2);
+        // Some files begin with what another agent said.
+        let lines = [line("b", true), line("c", true), line("a", false)].concat();
+        let conversation = from_claude_code(lines.as_bytes()).unwrap();
+        insta::assert_snapshot!(shown(&conversation), @r#"agent_msg m1 "a""#);
+        assert_eq!(to_claude_code(&conversation).unwrap(), lines);
+    }
+
+    /// Lines of a transcript, each with its id, the id of the line that it follows, and what it says: `?` before a request,
+    /// `+` before a call and `=` before its result, `!` before a summary; other words are the agent's.
+    fn chain(lines: &[(&str, &str, &str)]) -> String {
+        let line = |(id, parent, says): &(&str, &str, &str)| {
+            let (kind, rest) = says.split_at(1);
+            let (role, content) = match kind {
+                "?" | "!" => ("user", json!(rest)),
+                "+" => ("assistant", json!([{"type": "tool_use", "id": rest, "name": "f", "input": {}}])),
+                "=" => ("user", json!([{"type": "tool_result", "tool_use_id": rest, "content": "ok"}])),
+                _ => ("assistant", json!([{"type": "text", "text": says}])),
+            };
+            let parent = Some(parent).filter(|parent| !parent.is_empty());
+            let mut line = json!({"parentUuid": parent, "type": role, "message": {"role": role, "content": content}, "uuid": id, "sessionId": "s"});
+            if kind == "!" {
+                line["isCompactSummary"] = true.into();
+            }
+            format!("{line}\n")
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_followed_a_request_that_was_taken_back_is_left_out() {
+        for (about, lines, expected) in [
+            ("nothing", &[("1", "", "?a"), ("2", "1", "b"), ("3", "2", "?c")][..], "abc"),
+            (
+                "the second request",
+                &[
+                    ("1", "", "?a"),
+                    ("2", "1", "b"),
+                    ("3", "2", "?c"),
+                    ("4", "3", "d"),
+                    ("5", "2", "?e"),
+                    ("6", "5", "f"),
+                ],
+                "abef",
+            ),
+            ("the first request", &[("1", "", "?a"), ("2", "1", "b"), ("3", "", "?c"), ("4", "3", "d")], "cd"),
+            (
+                "calls side by side",
+                &[
+                    ("1", "", "?a"),
+                    ("2", "1", "b"),
+                    ("3", "2", "+x"),
+                    ("4", "3", "+y"),
+                    ("5", "3", "=x"),
+                    ("6", "4", "=y"),
+                    ("7", "6", "c"),
+                ],
+                "ab+x+y=x=yc",
+            ),
+            (
+                "calls side by side in a branch that was left",
+                &[
+                    ("1", "", "?a"),
+                    ("2", "1", "+x"),
+                    ("3", "2", "+y"),
+                    ("4", "2", "=x"),
+                    ("5", "3", "=y"),
+                    ("6", "5", "b"),
+                    ("7", "", "?c"),
+                ],
+                "c",
+            ),
+            ("a summary", &[("1", "", "?a"), ("2", "1", "b"), ("3", "", "!c"), ("4", "3", "d")], "abcd"),
+            (
+                "a line that is not there",
+                &[("1", "0", "?a"), ("2", "1", "b"), ("3", "1", "?c"), ("4", "1", "d")],
+                "abcd",
+            ),
+            ("no chain", &[("1", "", "?a"), ("2", "", "b"), ("3", "", "?c"), ("4", "", "d")], "abcd"),
+            ("an id twice", &[("1", "", "?a"), ("1", "1", "b"), ("3", "", "?c"), ("4", "3", "d")], "abcd"),
+            ("a circle", &[("1", "2", "?a"), ("2", "1", "b"), ("3", "2", "?c"), ("4", "2", "d")], "abcd"),
+        ] {
+            let text = chain(lines);
+            let conversation = from_claude_code(text.as_bytes()).unwrap();
+            let said = conversation.events.iter().map(|event| match event.item.kind {
+                crate::event::ItemKind::ToolCall => format!("+{}", event.item.id),
+                crate::event::ItemKind::ToolResult => format!("={}", event.item.parent_id.as_ref().unwrap()),
+                _ => event.item.text.clone(),
+            });
+            assert_eq!(said.collect::<String>(), expected, "{about}");
+            let left = lines.len() - conversation.events.len();
+            let remark = format!("messages of abandoned branches were left out: {left}");
+            assert_eq!(conversation.remarks.contains(&remark), left > 0, "{about}: {:?}", conversation.remarks);
+            assert_eq!(to_claude_code(&conversation).unwrap(), text, "{about}");
+        }
+        // The mark of a compaction follows what it summarises under another key.
+        let boundary = json!({"type": "system", "subtype": "compact_boundary", "parentUuid": null, "logicalParentUuid": "2", "uuid": "3", "sessionId": "s"});
+        let before = chain(&[("0", "", "?z"), ("1", "", "?a"), ("2", "1", "b")]);
+        let text = format!("{before}{boundary}\n{}", chain(&[("4", "3", "!c"), ("5", "4", "d")]));
+        let conversation = from_claude_code(text.as_bytes()).unwrap();
+        assert_eq!(conversation.events.iter().map(|event| event.item.text.as_str()).collect::<String>(), "abcd");
     }
 
     #[test]

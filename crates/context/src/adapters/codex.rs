@@ -3,6 +3,8 @@
 //! What the program notes beside (`session_meta`, `turn_context`, and `event_msg`, which repeats messages for its screen)
 //! is counted and left out.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
@@ -22,6 +24,7 @@ const TRANSCRIPT: Transcript = Transcript {
     repeats: &[],
     has_message,
     is_aside: |_| false,
+    abandoned: |_, _| HashSet::new(),
     read: responses::read_item,
 };
 

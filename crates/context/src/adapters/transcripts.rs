@@ -4,7 +4,7 @@
 //! The lines without a message, and members that repeat what a message says, are kept in the document around the
 //! conversation with the numbers of their lines. A session does not have them, so it holds no second copy of a result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,9 @@ use super::spans::left_out;
 use super::wire::{Dialect, Reader};
 use super::writer::Writer;
 use contextweaver_core::text::sha256_hex;
+
+/// The members of a line.
+pub(super) type Line = Map<String, Value>;
 
 /// Reads a message with these members, at this place.
 type ReadMessage = fn(Map<String, Value>, &str, &mut Reader) -> Result<(), AdapterError>;
@@ -30,6 +33,8 @@ pub(super) struct Transcript {
     pub(super) has_message: fn(&Map<String, Value>) -> bool,
     /// Whether the line is of a conversation beside the main one.
     pub(super) is_aside: fn(&Map<String, Value>) -> bool,
+    /// The places of messages of branches that the conversation left. It gets all lines, and the places of the messages.
+    pub(super) abandoned: fn(&[Line], &[usize]) -> HashSet<usize>,
     /// Reads a message.
     pub(super) read: ReadMessage,
 }
@@ -44,20 +49,29 @@ impl Transcript {
         let mut reader = Reader::new(self.dialect);
         let (mut others, mut repeats) = (Map::new(), Map::new());
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        let (mut main, mut asides) = (None, 0usize);
-        for (position, line) in lines(bytes).enumerate() {
+        let (mut asides, mut left) = (0usize, 0usize);
+        let (mut numbers, mut read) = (Vec::new(), Vec::new());
+        for line in lines(bytes) {
             let (number, line) = line?;
             let place = format!("line {number}");
-            let mut line = object(parse(line, &place)?, &place)?;
+            read.push(object(parse(line, &place)?, &place)?);
+            numbers.push(number);
+        }
+        let messages = || read.iter().enumerate().filter(|(_, line)| (self.has_message)(line));
+        // A transcript of nothing but a conversation beside another one is about that conversation.
+        let is_aside = messages().all(|(_, line)| (self.is_aside)(line));
+        let main = messages().filter(|(_, line)| (self.is_aside)(line) == is_aside).map(|(position, _)| position);
+        let abandoned = (self.abandoned)(&read, &main.collect::<Vec<_>>());
+        for (position, (number, mut line)) in numbers.into_iter().zip(read).enumerate() {
+            let place = format!("line {number}");
             if !(self.has_message)(&line) {
                 *counts.entry(super::session_lines::kind_of(&Value::from(line.clone()))).or_default() += 1;
                 others.insert(position.to_string(), line.into());
                 continue;
             }
-            // A transcript of nothing but a conversation beside another one is about that conversation.
-            let is_aside = (self.is_aside)(&line);
-            if *main.get_or_insert(is_aside) != is_aside {
-                asides += 1;
+            let of_another = (self.is_aside)(&line) != is_aside;
+            if of_another || abandoned.contains(&position) {
+                *(if of_another { &mut asides } else { &mut left }) += 1;
                 others.insert(position.to_string(), line.into());
                 continue;
             }
@@ -76,6 +90,9 @@ impl Transcript {
         conversation.remarks.extend(left_out("lines that are not messages", &counts));
         if asides > 0 {
             conversation.remarks.push(format!("messages of conversations beside the main one were left out: {asides}"));
+        }
+        if left > 0 {
+            conversation.remarks.push(format!("messages of abandoned branches were left out: {left}"));
         }
         Ok(conversation)
     }
