@@ -77,7 +77,7 @@ impl TaskState {
 pub struct TaskOutcome {
     /// The state of the task.
     pub state: TaskState,
-    /// The parts of its artifacts or, without artifacts, of the message of its status.
+    /// The parts of its artifacts, then those of the message of its status: a question, or why it failed.
     pub output: ToolOutput,
     /// The task without the content of those parts, for round trips.
     task: Map<String, Value>,
@@ -90,6 +90,8 @@ pub struct TaskOutcome {
 enum Source {
     /// The artifacts, with the number of parts of each.
     Artifacts(Vec<usize>),
+    /// The artifacts, and behind them the message of the status.
+    ArtifactsAndMessage(Vec<usize>),
     Message,
     Nowhere,
 }
@@ -116,7 +118,14 @@ pub fn from_a2a_task(task: Value) -> Result<TaskOutcome, AdapterError> {
             take_parts(artifact, &format!("artifacts[{number}]"), &mut parts)?;
             counts.push(parts.len() - before);
         }
-        source = Source::Artifacts(counts);
+        let message = task.get_mut("status").and_then(|status| status.get_mut("message"));
+        source = match message.filter(|message| message.get("parts").is_some_and(Value::is_array)) {
+            Some(message) => {
+                take_parts(message, "status.message", &mut parts)?;
+                Source::ArtifactsAndMessage(counts)
+            }
+            None => Source::Artifacts(counts),
+        };
     } else if let Some(message) = task.get_mut("status").and_then(|status| status.get_mut("message"))
         && message.is_object()
     {
@@ -180,17 +189,14 @@ fn read_body(part: &mut Map<String, Value>) -> Option<PartBody> {
 pub fn to_a2a_task(outcome: &TaskOutcome) -> Value {
     let mut task = outcome.task.clone();
     let mut parts = outcome.output.parts.iter().map(write_part);
-    match &outcome.source {
-        Source::Nowhere => {}
-        Source::Message => {
-            put_parts(task.get_mut("status").and_then(|status| status.get_mut("message")), parts.collect());
+    if let Source::Artifacts(counts) | Source::ArtifactsAndMessage(counts) = &outcome.source {
+        for (number, count) in counts.iter().enumerate() {
+            let some = parts.by_ref().take(*count).collect();
+            put_parts(task.get_mut("artifacts").and_then(|artifacts| artifacts.get_mut(number)), some);
         }
-        Source::Artifacts(counts) => {
-            for (number, count) in counts.iter().enumerate() {
-                let some = parts.by_ref().take(*count).collect();
-                put_parts(task.get_mut("artifacts").and_then(|artifacts| artifacts.get_mut(number)), some);
-            }
-        }
+    }
+    if let Source::Message | Source::ArtifactsAndMessage(_) = &outcome.source {
+        put_parts(task.get_mut("status").and_then(|status| status.get_mut("message")), parts.collect());
     }
     Value::Object(task)
 }
@@ -243,8 +249,8 @@ pub fn from_a2a_task_conversation(task: Value) -> Result<Conversation, AdapterEr
             }
         };
         let parts = array(message.shift_remove("parts").unwrap_or_default(), &format!("{place}.parts"))?;
-        let output = ToolOutput { parts: parts.into_iter().map(read_part).collect(), ..ToolOutput::default() };
-        let mut item = ContextItem::new(format!("m{}", number + 1), kind, super::blocks::text_of(&output));
+        let said: Vec<String> = parts.into_iter().filter_map(|part| said(&read_part(part).body)).collect();
+        let mut item = ContextItem::new(format!("m{}", number + 1), kind, said.join("\n"));
         item.metadata.insert("a2a".to_owned(), Value::Object(message));
         events.push(item.into());
     }
@@ -257,6 +263,22 @@ pub fn from_a2a_task_conversation(task: Value) -> Result<Conversation, AdapterEr
     events.push(call.into());
     events.push(Event { item: result, output: Some(outcome.output), envelope: None });
     Ok(Conversation { events, document: Some(outcome.task), ..Conversation::default() })
+}
+
+/// What a prompt shows of a part of a message: its text, or a word for a file.
+fn said(body: &PartBody) -> Option<String> {
+    let file = |words: &[&str]| {
+        let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+        [&["[file]"], words.as_slice()].concat().join(" ")
+    };
+    match body {
+        PartBody::Text(text) => Some(text.clone()),
+        PartBody::ResourceBlob { uri: name, media_type, .. } => {
+            Some(file(&[name, media_type.as_deref().filter(|_| name.is_empty()).unwrap_or_default()]))
+        }
+        PartBody::ResourceLink { uri, name, .. } => Some(file(&[name.as_str(), if name == uri { "" } else { uri }])),
+        _ => None,
+    }
 }
 
 /// Writes a conversation as a task: the inverse of [`from_a2a_task_conversation`]. A conversation from another format
@@ -330,7 +352,14 @@ mod tests {
                     {"kind": "other"}]}],
             "history": [
                 {"role": "user", "messageId": "h1", "parts": [{"kind": "text", "text": "Report!"}]},
-                {"role": "ROLE_AGENT", "parts": [{"text": "On it"}]}]});
+                {"role": "ROLE_AGENT", "parts": [{"text": "On it"}]},
+                {"role": "user", "parts": [
+                    {"kind": "text", "text": "With this"},
+                    {"kind": "file", "file": {"name": "q4.csv", "mimeType": "text/csv", "bytes": "AAEC"}},
+                    {"kind": "file", "file": {"mimeType": "image/png", "bytes": "AAEC"}},
+                    {"url": "https://example.org/c", "filename": "c"},
+                    {"url": "https://example.org/d"},
+                    {"kind": "other"}]}]});
         let outcome = from_a2a_task(task.clone()).unwrap();
         assert_eq!((outcome.state, outcome.output.is_error), (TaskState::InputRequired, false));
         let bodies: Vec<String> = outcome.output.parts.iter().map(|part| format!("{:?}", part.body)).collect();
@@ -342,6 +371,7 @@ mod tests {
         ResourceLink { uri: "https://example.org/b", name: "b", about: {} }
         ResourceBlob { uri: "", media_type: None, bytes: [0, 1, 2] }
         Unknown(Object {"kind": String("other")})
+        Text("Which?")
         "#);
         assert_eq!(to_a2a_task(&outcome), task);
         let conversation = from_a2a_task_conversation(task.clone()).unwrap();
@@ -349,8 +379,9 @@ mod tests {
         insta::assert_snapshot!(events(&conversation), @r#"
         user_turn m1 "Report!"
         agent_msg m2 "On it"
+        user_turn m3 "With this\n[file] q4.csv\n[file] image/png\n[file] c https://example.org/c\n[file] https://example.org/d"
         tool_call task:t1 "task t1"
-        tool_result result:task:t1 < task:t1 "Revenue\n{\"q4\":2.5}\nnew" +7 parts
+        tool_result result:task:t1 < task:t1 "Revenue\n{\"q4\":2.5}\nnew\nWhich?" +8 parts
         "#);
         let error = |task: Value| from_a2a_task_conversation(task).unwrap_err().to_string();
         insta::assert_snapshot!(error(json!({"id": "t"})), @"status: `state` is missing; expected the name of a state");
@@ -360,7 +391,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(parts in prop::collection::vec((any_json(), "(?s).{0,6}", 0..6, extra()), 0..4), in_message in any::<bool>()) {
+        fn nothing_is_lost(parts in prop::collection::vec((any_json(), "(?s).{0,6}", 0..6, extra()), 0..4), in_message in any::<bool>(), parts_of_status in prop::option::of(".{0,4}")) {
             let parts: Vec<Value> = parts.into_iter().map(|(data, text, kind, extra)| match kind {
                 0 => with(json!({"kind": "text", "text": text}), extra),
                 1 => with(json!({"kind": "data", "data": data}), extra),
@@ -372,6 +403,10 @@ mod tests {
             let task = match in_message {
                 true => json!({"status": {"state": "failed", "message": {"parts": parts}}}),
                 false => json!({"status": {"state": "completed"}, "artifacts": [{"parts": parts}, {"parts": []}]}),
+            };
+            let task = match (in_message, parts_of_status) {
+                (false, Some(text)) => with(task, json!({"status": {"state": "failed", "message": {"parts": [{"text": text}]}}}).as_object().cloned().unwrap_or_default()),
+                _ => task,
             };
             prop_assert_eq!(to_a2a_task(&from_a2a_task(task.clone()).unwrap()), task);
         }

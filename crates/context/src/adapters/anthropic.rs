@@ -12,8 +12,9 @@ use super::error::{AdapterError, array, check_nesting, object, shown, text};
 use super::openai::unwrap;
 use super::parts::{Picture, placeholder};
 use super::wire::{Dialect, IS_ERROR, Reader, Taken};
-use super::writer::{Rules, Writer, arguments, call_of, failed, function_name};
+use super::writer::{CallForm, Rules, Writer, arguments, call_of, failed, function_name};
 use crate::event::{ContextItem, ItemKind};
+use contextweaver_core::catalog::ToolFormat;
 
 /// Reads messages, or a request with `messages`.
 ///
@@ -135,6 +136,7 @@ pub(super) const WRITER: Writer = Writer {
     pictures_in_results: true,
     grows: &["/content"],
     rules: Rules::Member { name: "system", list: "" },
+    calls: Some(CallForm { tools: ToolFormat::Anthropic, longest_id: 64 }),
 };
 
 pub(super) const NAMES: BlockNames = BlockNames { text: "text", picture };

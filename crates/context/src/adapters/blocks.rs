@@ -147,6 +147,15 @@ pub(super) fn plain(output: &ToolOutput) -> ToolOutput {
     ToolOutput { parts: output.parts.iter().map(plain).collect(), other: Map::new(), ..output.clone() }
 }
 
+/// The output with words in place of its pictures.
+pub(super) fn without_pictures(output: &ToolOutput) -> ToolOutput {
+    let said = |part: &Part| match &part.body {
+        PartBody::Image { .. } => Part::new(PartBody::Text(in_words(part))),
+        _ => part.clone(),
+    };
+    ToolOutput { parts: output.parts.iter().map(said).collect(), ..output.clone() }
+}
+
 /// Puts a text back to where it was taken from, if it was.
 fn put_text(block: &mut Map<String, Value>, content: &str) {
     let place = match block.contains_key("text") {

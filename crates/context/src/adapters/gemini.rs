@@ -11,8 +11,9 @@ use super::error::{AdapterError, Alike, array, check_nesting, object, shown, tex
 use super::openai::unwrap;
 use super::parts::{Picture, placeholder};
 use super::wire::{Dialect, Reader, Taken, Which};
-use super::writer::{Rules, Writer, arguments, call_of, called_name, failed, function_name};
+use super::writer::{CallForm, Rules, Writer, arguments, call_of, called_name, failed, function_name};
 use crate::event::{ContextItem, ItemKind};
+use contextweaver_core::catalog::ToolFormat;
 
 /// Reads contents, or a request with `contents`.
 ///
@@ -161,6 +162,7 @@ pub(super) const WRITER: Writer = Writer {
     pictures_in_results: false,
     grows: &["/parts"],
     rules: Rules::Member { name: "systemInstruction", list: "/parts" },
+    calls: Some(CallForm { tools: ToolFormat::Gemini, longest_id: 64 }),
 };
 
 fn picture(picture: &Picture) -> Value {

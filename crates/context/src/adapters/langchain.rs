@@ -293,6 +293,7 @@ pub(super) const WRITER: Writer = Writer {
     pictures_in_results: true,
     grows: &["/data/content", "/data/tool_calls"],
     rules: Rules::Messages,
+    calls: None,
 };
 
 fn output(output: &ToolOutput) -> Result<Value, AdapterError> {

@@ -212,12 +212,22 @@ fn read_message(message: &Value, place: &str) -> Result<Vec<Value>, AdapterError
         }
         found => found.cloned().unwrap_or_default(),
     };
+    let refusal = members.get("refusal").filter(|refusal| refusal.is_string());
+    let text = match refusal {
+        Some(refusal) if text.is_null() || text == "" => json!([{"type": "refusal", "refusal": refusal}]),
+        _ => text,
+    };
     if !messages.is_empty() && text.is_null() && calls.is_empty() {
         return Ok(messages);
     }
     let mut written = json!({"role": role, "content": text});
     if let Some(id) = members.get("tool_call_id") {
         written["tool_call_id"] = id.clone();
+    }
+    let has_failed = members.get(IS_ERROR) == Some(&Value::Bool(true))
+        || members.get("status").is_some_and(|status| status == "error");
+    if role == "tool" && has_failed {
+        written[IS_ERROR] = true.into();
     }
     if !calls.is_empty() {
         written["tool_calls"] = calls.into();

@@ -10,8 +10,9 @@ use super::blocks::{BlockNames, output_of, to_blocks};
 use super::error::{AdapterError, array, check_nesting, describe, object, shown, text};
 use super::parts::{Picture, placeholder};
 use super::wire::{Content, Dialect, IS_ERROR, Reader, Taken, Which};
-use super::writer::{Rules, Writer, arguments, call_of, function_name};
+use super::writer::{CallForm, Rules, Writer, arguments_as_text, call_of, function_name};
 use crate::event::{ContextItem, ItemKind};
+use contextweaver_core::catalog::ToolFormat;
 
 /// Reads messages, or a request with `messages`.
 ///
@@ -168,9 +169,11 @@ pub(super) const WRITER: Writer = Writer {
     fresh: Some(fresh),
     output: |output| to_blocks(output, &NAMES),
     picture: NAMES.picture,
-    pictures_in_results: true,
+    // A message of the role `tool` takes nothing but text.
+    pictures_in_results: false,
     grows: &["/content", "/tool_calls"],
     rules: Rules::Messages,
+    calls: Some(CallForm { tools: ToolFormat::OpenAi, longest_id: 40 }),
 };
 
 pub(super) const NAMES: BlockNames = BlockNames { text: "text", picture };
@@ -179,13 +182,13 @@ fn picture(picture: &Picture) -> Value {
     json!({"type": "image_url", "image_url": {"url": picture.url()}})
 }
 
-fn fresh(item: &ContextItem, content: &Value) -> Value {
+pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::UserTurn => json!({"role": "user", "content": content}),
         ItemKind::AgentMsg => json!({"role": "assistant", "content": content}),
         ItemKind::ToolCall => json!({"role": "assistant", "content": null, "tool_calls": [
             {"id": item.id, "type": "function",
-             "function": {"name": function_name(item), "arguments": arguments(item).to_string()}}]}),
+             "function": {"name": function_name(item), "arguments": arguments_as_text(item)}}]}),
         ItemKind::ToolResult => json!({"role": "tool", "tool_call_id": call_of(item), "content": content}),
         ItemKind::Policy
         | ItemKind::PlanState

@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::error::{AdapterError, array, check_nesting, shown};
-use super::spans::{Messages, ToolRun, Turn, as_json, as_text, call, content, documents, left_out, split};
+use super::spans::{Messages, ToolRun, Turn, as_json, call, content, documents, left_out, returned, split};
+use super::wire::IS_ERROR;
 use contextweaver_core::text::sha256_hex;
 
 const SPANS: &str = "resourceSpans";
@@ -195,7 +196,11 @@ fn read_message(message: Value, place: &str, messages: &mut Vec<Value>) -> Resul
             }
             Some("tool_call_response") => {
                 let result = part.get("response").or_else(|| part.get("result")).unwrap_or(&Value::Null);
-                messages.push(json!({"role": "tool", "tool_call_id": text("id"), "content": as_text(result)}));
+                let mut message = json!({"role": "tool", "tool_call_id": text("id"), "content": returned(result)});
+                if part.get(IS_ERROR) == Some(&Value::Bool(true)) {
+                    message[IS_ERROR] = true.into();
+                }
+                messages.push(message);
             }
             Some(kind @ ("text" | "reasoning")) if text("content").is_some() => {
                 said.push(json!({"type": kind, "text": text("content")}));
@@ -244,7 +249,11 @@ pub fn to_otel(conversation: &Conversation) -> Result<Value, AdapterError> {
 fn write_message(message: &Value) -> Value {
     let role = message["role"].clone();
     if role == "tool" {
-        let part = json!({"type": "tool_call_response", "id": message["tool_call_id"], "response": message["content"]});
+        let mut part =
+            json!({"type": "tool_call_response", "id": message["tool_call_id"], "response": message["content"]});
+        if message.get(IS_ERROR) == Some(&Value::Bool(true)) {
+            part[IS_ERROR] = true.into();
+        }
         return json!({"role": role, "parts": [part]});
     }
     let mut parts = match &message["content"] {
@@ -252,11 +261,15 @@ fn write_message(message: &Value) -> Value {
         Value::Array(parts) => parts.iter().map(write_part).collect(),
         _ => Vec::new(),
     };
+    if let Some(refusal) = message.get("refusal").filter(|refusal| refusal.is_string()) {
+        parts.push(json!({"type": "refusal", "refusal": refusal}));
+    }
     for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        let arguments = as_json(&call["function"]["arguments"]);
-        parts.push(
-            json!({"type": "tool_call", "id": call["id"], "name": call["function"]["name"], "arguments": arguments}),
-        );
+        let (of, arguments) = match call.get("custom").filter(|custom| custom.is_object()) {
+            Some(custom) => (custom, custom["input"].clone()),
+            None => (&call["function"], as_json(&call["function"]["arguments"])),
+        };
+        parts.push(json!({"type": "tool_call", "id": call["id"], "name": of["name"], "arguments": arguments}));
     }
     json!({"role": role, "parts": parts})
 }
@@ -270,8 +283,10 @@ fn write_part(part: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spans::as_text;
     use super::*;
     use crate::adapters::testing::shown as events;
+    use crate::adapters::{from_langsmith, from_openai_chat, to_langsmith};
 
     fn attribute(key: &str, value: &Value) -> Value {
         json!({"key": key, "value": {"stringValue": as_text(value)}})
@@ -641,6 +656,42 @@ mod tests {
         tool_call c logs "{}"
         tool_result result:c < c "no route"
         "#);
+    }
+
+    #[test]
+    fn what_chats_say_in_their_own_ways_is_written_and_read_again() {
+        let messages = json!([
+            {"role": "user", "content": "Look"},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls"}},
+                {"id": "c2", "type": "function", "function": {"name": "look", "arguments": "{\"at\":1}"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "no such folder", "is_error": true},
+            {"role": "tool", "tool_call_id": "c2", "content": [
+                {"type": "text", "text": "A cat"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}}]},
+            {"role": "assistant", "content": null, "refusal": "No."},
+            {"role": "user", "content": "Why?"},
+            {"role": "assistant", "content": null, "refusal": "Because."}]);
+        let conversation = from_openai_chat(messages).unwrap();
+        let again = from_otel(to_otel(&conversation).unwrap()).unwrap();
+        insta::assert_snapshot!(events(&again), @r#"
+        user_turn m1 "Look"
+        tool_call c1 run "ls"
+        tool_call c2 look "{\"at\":1}"
+        tool_result result:c1 < c1 (failed) "no such folder"
+        tool_result result:c2 < c2 "A cat" +2 parts
+        agent_msg m5 "No."
+        user_turn m6 "Why?"
+        agent_msg m7 "Because."
+        "#);
+        // Runs of LangSmith say the same.
+        assert_eq!(events(&from_langsmith(to_langsmith(&conversation).unwrap()).unwrap()), events(&again));
+        // So do sessions, in which nothing is left of the messages, but for arguments that are no JSON.
+        let mut bare = conversation.clone();
+        bare.events.iter_mut().for_each(|event| drop(event.item.metadata.shift_remove("wire")));
+        for read in [from_otel(to_otel(&bare).unwrap()), from_langsmith(to_langsmith(&bare).unwrap())] {
+            assert_eq!(events(&read.unwrap()).replace(r#"{\"text\":\"ls\"}"#, "ls"), events(&again));
+        }
     }
 
     #[test]

@@ -237,6 +237,7 @@ pub(super) const WRITER: Writer = Writer {
     pictures_in_results: true,
     grows: &["/parts"],
     rules: Rules::Messages,
+    calls: None,
 };
 
 fn picture(picture: &Picture) -> Value {

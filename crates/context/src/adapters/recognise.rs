@@ -12,8 +12,8 @@ use super::{
     Conversation, anthropic, claude_code, codex, from_a2a_task_conversation, from_anthropic, from_claude_code,
     from_codex, from_gemini, from_langchain, from_langsmith, from_openai_chat, from_openai_responses, from_otel,
     from_pydantic_ai, from_recorded, from_session_json, from_session_lines, gemini, langchain, langsmith, openai, otel,
-    pydantic_ai, responses, session_lines, to_a2a_task_conversation, to_anthropic, to_claude_code, to_codex, to_gemini,
-    to_langchain, to_langsmith, to_openai_chat, to_openai_responses, to_otel, to_pydantic_ai, to_recorded,
+    pydantic_ai, responses, session_lines, spans, to_a2a_task_conversation, to_anthropic, to_claude_code, to_codex,
+    to_gemini, to_langchain, to_langsmith, to_openai_chat, to_openai_responses, to_otel, to_pydantic_ai, to_recorded,
     to_session_json, to_session_lines,
 };
 use crate::event::ItemKind;
@@ -149,7 +149,8 @@ impl Format {
     #[must_use]
     pub fn remarks(self, conversation: &Conversation) -> Vec<String> {
         let writer = match self {
-            Self::OpenaiChat | Self::Otel | Self::LangSmith => openai::WRITER,
+            Self::OpenaiChat => openai::WRITER,
+            Self::Otel | Self::LangSmith => spans::WRITER,
             Self::OpenaiResponses => responses::WRITER,
             Self::Anthropic => anthropic::WRITER,
             Self::Gemini => gemini::WRITER,

@@ -94,6 +94,7 @@ pub fn to_recorded(conversation: &Conversation) -> Result<Value, AdapterError> {
         pictures_in_results: true,
         grows: &[],
         rules: Rules::Messages,
+        calls: None,
     };
     writer.write(conversation)
 }

@@ -13,8 +13,9 @@ use super::error::{AdapterError, Alike, array, check_nesting, object, shown, tex
 use super::openai::{read_parts, unwrap};
 use super::parts::{Picture, placeholder};
 use super::wire::{Content, Dialect, Reader, Taken};
-use super::writer::{Rules, Writer, arguments, call_of, function_name};
+use super::writer::{CallForm, Rules, Writer, arguments_as_text, call_of, function_name};
 use crate::event::{ContextItem, ItemKind};
+use contextweaver_core::catalog::ToolFormat;
 
 /// Reads items, a request with `input`, or a response with `output`.
 ///
@@ -179,6 +180,7 @@ pub(super) const WRITER: Writer = Writer {
     pictures_in_results: true,
     grows: &[],
     rules: Rules::Messages,
+    calls: Some(CallForm { tools: ToolFormat::OpenAiResponses, longest_id: 64 }),
 };
 
 const NAMES: BlockNames = BlockNames { text: "input_text", picture };
@@ -192,7 +194,7 @@ pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
         ItemKind::UserTurn => json!({"type": "message", "role": "user", "content": content}),
         ItemKind::AgentMsg => json!({"type": "message", "role": "assistant", "content": content}),
         ItemKind::ToolCall => json!({"type": "function_call", "call_id": item.id, "name": function_name(item),
-            "arguments": arguments(item).to_string()}),
+            "arguments": arguments_as_text(item)}),
         ItemKind::ToolResult => {
             json!({"type": "function_call_output", "call_id": call_of(item), "output": content})
         }
@@ -210,6 +212,18 @@ mod tests {
 
     use super::*;
     use crate::adapters::testing::{any_json, extra, shown as events, with};
+    use crate::adapters::{from_openai_chat, to_openai_chat};
+
+    #[test]
+    fn arguments_keep_every_digit() {
+        let arguments = r#"{"id": 123456789012345678901, "share": 0.10, "at": 1e400}"#;
+        let call = json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]});
+        let mut conversation = from_openai_chat(json!([call])).unwrap();
+        assert_eq!(to_openai_responses(&conversation).unwrap()[0]["arguments"], arguments);
+        conversation.events[0].item.metadata.shift_remove("wire");
+        assert_eq!(to_openai_chat(&conversation).unwrap()[0], call);
+    }
 
     #[test]
     fn items_become_events_and_items_again() {

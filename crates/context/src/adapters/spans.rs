@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::error::AdapterError;
 use super::wire::{Dialect, IS_ERROR, KEY, Opening, wire_of};
-use super::{Conversation, Event, from_openai_chat, to_openai_chat};
+use super::writer::{Writer, failed};
+use super::{Conversation, Event, from_openai_chat, openai};
+use crate::event::{ContextItem, ItemKind};
 use crate::literal::Document;
 
 /// Turns with the same answer that are compared, at most.
@@ -322,7 +324,7 @@ impl Messages {
             self.unsaid.entry(what).or_default().push_back(id.clone());
         }
         if let Some(result) = result {
-            let mut message = json!({"role": "tool", "content": as_text(result), "tool_call_id": id});
+            let mut message = json!({"role": "tool", "content": returned(result), "tool_call_id": id});
             if failed {
                 message[IS_ERROR] = true.into();
             }
@@ -477,6 +479,15 @@ pub(super) fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// What a call returned as the content of a message: parts as they are, any other value as a text.
+pub(super) fn returned(result: &Value) -> Value {
+    let is_part = |part: &Value| part.get("type").is_some_and(Value::is_string);
+    match result {
+        Value::Array(parts) if !parts.is_empty() && parts.iter().all(is_part) => result.clone(),
+        other => as_text(other).into(),
+    }
+}
+
 /// The JSON in a text, or the text.
 pub(super) fn as_json(text: &Value) -> Value {
     text.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| text.clone())
@@ -493,12 +504,24 @@ pub(super) fn content(mut parts: Vec<Value>) -> Value {
     }
 }
 
+/// Writes messages of OpenAI's chat that no provider gets: calls keep their ids and names, and results their pictures.
+pub(super) const WRITER: Writer =
+    Writer { fresh: Some(fresh), pictures_in_results: true, calls: None, ..openai::WRITER };
+
+fn fresh(item: &ContextItem, content: &Value) -> Value {
+    let mut message = openai::fresh(item, content);
+    if item.kind == ItemKind::ToolResult && failed(item) {
+        message[IS_ERROR] = true.into();
+    }
+    message
+}
+
 /// The messages of a conversation, and the last of them apart where a model says it.
 pub(super) fn split(conversation: &Conversation) -> Result<(Vec<Value>, Option<Value>), AdapterError> {
     let bare = Conversation { events: newer(conversation)?, ..Conversation::default() };
-    let Value::Array(mut messages) = to_openai_chat(&bare)? else { return Ok((Vec::new(), None)) };
+    let Value::Array(mut messages) = WRITER.write(&bare)? else { return Ok((Vec::new(), None)) };
     for members in messages.iter_mut().filter_map(Value::as_object_mut) {
-        [FROM, IS_ERROR].into_iter().for_each(|key| drop(members.shift_remove(key)));
+        members.shift_remove(FROM);
     }
     let last = messages.pop_if(|message| message.get("role").is_some_and(|role| role == "assistant"));
     Ok((messages, last))

@@ -5,17 +5,20 @@
 //! results of its calls come right after it, in one message where the format has room for several. What a format has no
 //! place for becomes the nearest thing that it has, or is left out; [`Writer::remarks`] says what.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::blocks::plain;
+use super::blocks::{plain, without_pictures};
 use super::error::{AdapterError, shown, some_of};
 use super::parts::{Picture, is_thought, kind_of_placeholder, picture_in};
 use super::spans::left_out;
 use super::wire::{Dialect, FUNCTION_NAME, Holds, IS_ERROR, KEY, Opening, PartOf, Wire, wire_of};
 use super::{Conversation, Event};
-use crate::event::{ContextItem, ItemId, ItemKind, PartBody, ToolOutput};
+use crate::event::{ContextItem, ItemId, ItemKind, PartBody, Status, ToolOutput};
+use contextweaver_core::catalog::{ToolFormat, fitting_ids, fitting_names};
 
 /// What differs between formats when messages are put together.
 pub(super) struct Writer {
@@ -36,6 +39,17 @@ pub(super) struct Writer {
     pub(super) grows: &'static [&'static str],
     /// Where the rules for the agent stand.
     pub(super) rules: Rules,
+    /// What the provider takes as names of functions and as ids of calls; `None` where it takes all.
+    pub(super) calls: Option<CallForm>,
+}
+
+/// What a provider takes as names of functions and as ids of calls.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallForm {
+    /// The form of its tools, whose names have the rules of functions.
+    pub(super) tools: ToolFormat,
+    /// The number of characters that an id has at most.
+    pub(super) longest_id: usize,
 }
 
 /// The place of policies in a document.
@@ -74,6 +88,63 @@ impl Placed<'_> {
         let part =
             self.wire.as_ref()?.part.as_ref().filter(|_| self.is_left_there() && self.is(&[ItemKind::UserTurn]))?;
         picture_in(&part.value)
+    }
+}
+
+/// What is called in a conversation.
+struct Called<'e> {
+    /// The names of what is called, by the ids of the calls.
+    names: HashMap<&'e str, &'e str>,
+    /// The names and the ids in the format that is written. Those that are not there stay as they are.
+    functions: BTreeMap<&'e str, String>,
+    ids: BTreeMap<&'e str, String>,
+}
+
+impl<'e> Called<'e> {
+    fn of(placed: &[Placed<'e>], form: Option<CallForm>) -> Self {
+        let calls = || placed.iter().filter(|placed| placed.is(&[ItemKind::ToolCall]));
+        let names: HashMap<&str, &str> =
+            calls().map(|placed| (placed.event.item.id.as_str(), function_name(&placed.event.item))).collect();
+        let Some(CallForm { tools, longest_id }) = form else {
+            return Self { names, functions: BTreeMap::new(), ids: BTreeMap::new() };
+        };
+        let called = placed.iter().filter_map(|placed| {
+            let item = &placed.event.item;
+            match item.kind {
+                ItemKind::ToolCall => Some((function_name(item), item.id.as_str())),
+                ItemKind::ToolResult if !names.contains_key(call_of(item)) => Some(made_up_call(item)),
+                _ => None,
+            }
+        });
+        let (functions, ids): (Vec<&str>, Vec<&str>) = called.unzip();
+        let (mut functions, mut ids) = (fitting_names(&functions, tools), fitting_ids(&ids, longest_id));
+        // What came in this format stays as it was, and what answers it must name it so.
+        for own in calls().filter(|placed| placed.is_own) {
+            functions.remove(function_name(&own.event.item));
+            ids.remove(own.event.item.id.as_str());
+        }
+        Self { names, functions, ids }
+    }
+
+    /// An item with the ids and the names of this format.
+    fn renamed<'i>(&self, item: &'i ContextItem) -> Cow<'i, ContextItem> {
+        let id = |id: &ItemId| self.ids.get(id.as_str()).map_or_else(|| id.clone(), |id| ItemId::from(id.as_str()));
+        let name = |name: &str| self.functions.get(name).map_or(name, String::as_str).to_owned();
+        let mut item = Cow::Borrowed(item);
+        match item.kind {
+            ItemKind::ToolCall => {
+                let name = name(function_name(&item));
+                item.to_mut().id = id(&item.id);
+                item.to_mut().metadata.insert(FUNCTION_NAME.to_owned(), name.into());
+            }
+            ItemKind::ToolResult => {
+                let name = name(called_name(&item));
+                item.to_mut().parent_id = item.parent_id.as_ref().map(id);
+                item.to_mut().metadata.insert(FUNCTION_NAME.to_owned(), name.into());
+            }
+            _ => {}
+        }
+        item
     }
 }
 
@@ -148,7 +219,9 @@ impl Writer {
     pub(super) fn remarks(&self, conversation: &Conversation) -> Vec<String> {
         // Writing says what is wrong with an event.
         let Ok(placed) = self.placed(&conversation.events) else { return Vec::new() };
-        let calls = names(conversation);
+        let Called { names: calls, functions, .. } = Called::of(&placed, self.calls);
+        let renamed = functions.iter().filter(|(name, new)| *name != new).map(|(name, _)| *name);
+        let renamed: Vec<&str> = renamed.collect();
         let results = conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolResult);
         let answered: HashSet<&str> = results.map(|event| call_of(&event.item)).collect();
         let (mut unanswered, mut uncalled) = (Vec::new(), Vec::new());
@@ -174,6 +247,7 @@ impl Writer {
             counted("thoughts of the agent were left out", thoughts),
             counted("rules were left out, since this format has no place for them", rules),
             left_out("parts that are not text", &others).map(|remark| format!("{remark}; a word stands for each")),
+            listed("names of functions that the provider refuses were changed", &renamed),
             listed("calls without a result, which providers refuse", &unanswered),
             listed("results without a call got one that was made up", &uncalled),
         ]
@@ -217,11 +291,12 @@ impl Writer {
     }
 
     fn messages(&self, conversation: &Conversation) -> Result<Vec<(Opening, bool)>, AdapterError> {
-        let names = names(conversation);
+        let placed = self.placed(&conversation.events)?;
+        let called = Called::of(&placed, self.calls);
         let mut messages = Messages::default();
-        for mut placed in in_turns(self.placed(&conversation.events)?) {
+        for mut placed in in_turns(placed) {
             if !placed.is_own {
-                self.add(&mut messages, &placed, &names)?;
+                self.add(&mut messages, &placed, &called)?;
                 continue;
             }
             let Some(mut wire) = placed.wire.take() else { continue };
@@ -246,9 +321,9 @@ impl Writer {
     }
 
     /// Adds an event of another format.
-    fn add(&self, messages: &mut Messages, placed: &Placed, names: &HashMap<&str, &str>) -> Result<(), AdapterError> {
-        let Event { item, output, .. } = placed.event;
-        let fresh = self.fresh.ok_or_else(|| {
+    fn add(&self, messages: &mut Messages, placed: &Placed, called: &Called) -> Result<(), AdapterError> {
+        let Event { item, output, envelope } = placed.event;
+        let make = self.fresh.ok_or_else(|| {
             let place = format!("event `{}`", item.id);
             AdapterError::new(place, "it is from another format, and this one has no place for it")
         })?;
@@ -258,11 +333,22 @@ impl Writer {
         }
         let content = match (placed.picture(), output) {
             (Some(picture), _) => json!([(self.picture)(&picture)]),
-            (None, Some(output)) => (self.output)(&plain(output))?,
+            (None, Some(output)) if self.pictures_in_results => (self.output)(&plain(output))?,
+            (None, Some(output)) => (self.output)(&without_pictures(&plain(output)))?,
             (None, None) => Value::String(item.text.clone()),
         };
+        // Formats say of the event itself, of what was returned or of what was made of it that the call failed.
+        let failed = output.as_ref().is_some_and(|output| output.is_error)
+            || envelope.as_ref().is_some_and(|envelope| envelope.status == Status::Error);
+        let fresh = |item: &ContextItem, content: &Value| {
+            let mut item = called.renamed(item);
+            if failed && item.kind == ItemKind::ToolResult {
+                item.to_mut().metadata.insert(IS_ERROR.to_owned(), true.into());
+            }
+            make(&item, content)
+        };
         let from = placed.wire.as_ref().map(|wire| (wire.format, wire.message));
-        match (item.kind, names.get(call_of(item))) {
+        match (item.kind, called.names.get(call_of(item))) {
             (ItemKind::ToolResult, Some(name)) => {
                 self.add_message(messages, item.kind, from, fresh(&named(item, name), &content));
             }
@@ -367,12 +453,6 @@ impl Writer {
     }
 }
 
-/// The names of what is called, by the ids of the calls.
-fn names(conversation: &Conversation) -> HashMap<&str, &str> {
-    let calls = conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolCall);
-    calls.map(|event| (event.item.id.as_str(), function_name(&event.item))).collect()
-}
-
 /// The events in the order in which they are written. What answers the calls of a turn comes right after the turn,
 /// whatever was said in between: providers refuse a call that is followed by anything else.
 fn in_turns(placed: Vec<Placed<'_>>) -> Vec<Placed<'_>> {
@@ -441,12 +521,18 @@ const UNKNOWN_CALL: &str = "unknown_call";
 
 /// The call of a result whose call is not there, and the result of it: providers refuse a result of nothing.
 fn with_call(result: &ContextItem) -> (ContextItem, ContextItem) {
-    let id = call_of(result);
-    let id = ItemId::from(id.strip_prefix("result:").unwrap_or(id));
-    let name = result.metadata.get(FUNCTION_NAME).and_then(Value::as_str).unwrap_or(UNKNOWN_CALL);
+    let (name, id) = made_up_call(result);
+    let id = ItemId::from(id);
     let mut call = ContextItem::new(id.clone(), ItemKind::ToolCall, "{}");
     call.metadata.insert(FUNCTION_NAME.to_owned(), name.into());
     (call, named(result, name).under(id))
+}
+
+/// The name and the id of that call.
+fn made_up_call(result: &ContextItem) -> (&str, &str) {
+    let id = call_of(result);
+    let name = result.metadata.get(FUNCTION_NAME).and_then(Value::as_str).unwrap_or(UNKNOWN_CALL);
+    (name, id.strip_prefix("result:").unwrap_or(id))
 }
 
 /// Whether the call of a result failed.
@@ -473,6 +559,14 @@ pub(super) fn call_of(item: &ContextItem) -> &str {
 /// The arguments of a call as JSON, where its text is JSON.
 pub(super) fn arguments(item: &ContextItem) -> Value {
     serde_json::from_str(&item.text).unwrap_or_else(|_| json!({"text": item.text}))
+}
+
+/// The arguments of a call as the text of JSON: its own text where that is an object, so that every digit stays.
+pub(super) fn arguments_as_text(item: &ContextItem) -> String {
+    match serde_json::from_str::<BTreeMap<String, IgnoredAny>>(&item.text) {
+        Ok(_) => item.text.clone(),
+        Err(_) => arguments(item).to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -617,14 +711,14 @@ mod tests {
         let conversation = bare(from_anthropic(anthropic.clone()).unwrap());
         let formats = [Format::OpenaiChat, Format::Gemini, Format::LangChain, Format::PydanticAi];
         insta::assert_snapshot!(written(&conversation, &formats), @r#"
-        OpenAI chat messages, read as OpenAI chat messages: [{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"[document application/pdf]"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"s","type":"function","function":{"name":"web_search","arguments":"{\"query\":\"cat\"}"}}]},{"role":"tool","tool_call_id":"s","content":[{"type":"text","text":"[web_search_result] https://example.org\nCats"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"t","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t","content":[{"type":"text","text":"blurred"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"[image] https://example.org/a.png"}]}]
+        OpenAI chat messages, read as OpenAI chat messages: [{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"[document application/pdf]"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"s","type":"function","function":{"name":"web_search","arguments":"{\"query\":\"cat\"}"}}]},{"role":"tool","tool_call_id":"s","content":[{"type":"text","text":"[web_search_result] https://example.org\nCats"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"t","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t","content":[{"type":"text","text":"blurred"},{"type":"text","text":"[image image/png]"},{"type":"text","text":"[image] https://example.org/a.png"}]}]
         Gemini contents, read as Gemini contents: {"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AAEC"}},{"text":"[document application/pdf]"}]},{"role":"model","parts":[{"functionCall":{"id":"s","name":"web_search","args":{"query":"cat"}}}]},{"role":"user","parts":[{"functionResponse":{"id":"s","name":"web_search","response":{"output":"[web_search_result] https://example.org\nCats"}}}]},{"role":"model","parts":[{"functionCall":{"id":"t","name":"look","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"t","name":"look","response":{"error":"blurred\n[image image/png]\n[image] https://example.org/a.png"}}}]}]}
         LangChain messages, read as LangChain messages: [{"type":"system","data":{"content":"Be brief.","type":"system"}},{"type":"human","data":{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"[document application/pdf]"}],"type":"human"}},{"type":"ai","data":{"content":"","type":"ai","tool_calls":[{"name":"web_search","args":{"query":"cat"},"id":"s","type":"tool_call"}]}},{"type":"tool","data":{"content":["[web_search_result] https://example.org\nCats"],"type":"tool","name":"web_search","tool_call_id":"s"}},{"type":"ai","data":{"content":"","type":"ai","tool_calls":[{"name":"look","args":{},"id":"t","type":"tool_call"}]}},{"type":"tool","data":{"content":["blurred",{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},"[image] https://example.org/a.png"],"type":"tool","name":"look","tool_call_id":"t","status":"error"}}]
         Pydantic AI messages, read as Pydantic AI messages: [{"parts":[{"content":"Be brief.","part_kind":"system-prompt"}],"kind":"request"},{"parts":[{"content":[{"data":"AAEC","media_type":"image/png","kind":"binary"}],"part_kind":"user-prompt"},{"content":"[document application/pdf]","part_kind":"user-prompt"}],"kind":"request"},{"parts":[{"tool_name":"web_search","args":{"query":"cat"},"tool_call_id":"s","part_kind":"tool-call"}],"kind":"response"},{"parts":[{"tool_name":"web_search","content":"[web_search_result] https://example.org\nCats","tool_call_id":"s","part_kind":"tool-return"}],"kind":"request"},{"parts":[{"tool_name":"look","args":{},"tool_call_id":"t","part_kind":"tool-call"}],"kind":"response"},{"parts":[{"tool_name":"look","content":["blurred",{"data":"AAEC","media_type":"image/png","kind":"binary"},"[image] https://example.org/a.png"],"tool_call_id":"t","part_kind":"tool-return","outcome":"failed"}],"kind":"request"}]
         "#);
         insta::assert_snapshot!(Format::OpenaiChat.remarks(&conversation).join("\n"), @r"
         thoughts of the agent were left out: 2
-        parts that are not text were left out: 1 document application/pdf; a word stands for each
+        parts that are not text were left out: 1 document application/pdf, 1 image image/png; a word stands for each
         ");
         insta::assert_snapshot!(Format::Gemini.remarks(&conversation).join("\n"), @r"
         thoughts of the agent were left out: 2
@@ -661,6 +755,64 @@ mod tests {
         calls without a result, which providers refuse: `never`
         results without a call got one that was made up: `result:gone`
         ");
+    }
+
+    #[test]
+    fn names_and_ids_are_such_that_providers_take_them() {
+        let long = "i".repeat(70);
+        let mut events = Vec::new();
+        for (id, name) in [("call:1", "github.list_issues"), ("call_1", "fs/read file"), (&long, "github/list_issues")]
+        {
+            let mut call = ContextItem::new(id, ItemKind::ToolCall, "{}");
+            call.metadata.insert(FUNCTION_NAME.to_owned(), name.into());
+            let result = ContextItem::new(format!("r {id}"), ItemKind::ToolResult, "ok").under(id);
+            events.extend([Event::from(call), result.into()]);
+        }
+        events.push(ContextItem::new("result:gone:1", ItemKind::ToolResult, "of nothing").into());
+        let conversation = Conversation { events, ..Conversation::default() };
+        let formats = [Format::OpenaiChat, Format::Anthropic, Format::Gemini, Format::OpenaiResponses];
+        insta::assert_snapshot!(written(&conversation, &formats), @r#"
+        OpenAI chat messages, read as OpenAI chat messages: [{"role":"assistant","content":null,"tool_calls":[{"id":"call_1_0af63155","type":"function","function":{"name":"github_list_issues","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1_0af63155","content":"ok"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"fs_read_file","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"ok"},{"role":"assistant","content":null,"tool_calls":[{"id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","type":"function","function":{"name":"github_list_issues_0097068d","arguments":"{}"}}]},{"role":"tool","tool_call_id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","content":"ok"},{"role":"assistant","content":null,"tool_calls":[{"id":"gone_1","type":"function","function":{"name":"unknown_call","arguments":"{}"}}]},{"role":"tool","tool_call_id":"gone_1","content":"of nothing"}]
+        Anthropic messages, read as Anthropic messages: [{"role":"assistant","content":[{"type":"tool_use","id":"call_1_0af63155","name":"github_list_issues","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1_0af63155","content":"ok"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"fs_read_file","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"ok"}]},{"role":"assistant","content":[{"type":"tool_use","id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","name":"github_list_issues_0097068d","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","content":"ok"}]},{"role":"assistant","content":[{"type":"tool_use","id":"gone_1","name":"unknown_call","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"gone_1","content":"of nothing"}]}]
+        Gemini contents, read as Gemini contents: [{"role":"model","parts":[{"functionCall":{"id":"call_1_0af63155","name":"github_list_issues","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"call_1_0af63155","name":"github_list_issues","response":{"output":"ok"}}}]},{"role":"model","parts":[{"functionCall":{"id":"call_1","name":"fs_read_file","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"fs_read_file","response":{"output":"ok"}}}]},{"role":"model","parts":[{"functionCall":{"id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","name":"github_list_issues_0097068d","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","name":"github_list_issues_0097068d","response":{"output":"ok"}}}]},{"role":"model","parts":[{"functionCall":{"id":"gone_1","name":"unknown_call","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"gone_1","name":"unknown_call","response":{"output":"of nothing"}}}]}]
+        OpenAI Responses items, read as OpenAI Responses items: [{"type":"function_call","call_id":"call_1_0af63155","name":"github_list_issues","arguments":"{}"},{"type":"function_call_output","call_id":"call_1_0af63155","output":"ok"},{"type":"function_call","call_id":"call_1","name":"fs_read_file","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"ok"},{"type":"function_call","call_id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","name":"github_list_issues_0097068d","arguments":"{}"},{"type":"function_call_output","call_id":"iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii_0df8392f","output":"ok"},{"type":"function_call","call_id":"gone_1","name":"unknown_call","arguments":"{}"},{"type":"function_call_output","call_id":"gone_1","output":"of nothing"}]
+        "#);
+        insta::assert_snapshot!(Format::Gemini.remarks(&conversation).join("\n"), @r"
+        names of functions that the provider refuses were changed: `fs/read file`, `github.list_issues`, `github/list_issues`
+        results without a call got one that was made up: `result:gone:1`
+        ");
+        // What came in the format itself stays, and what answers it names it so.
+        let own = json!([{"role": "assistant", "content": null, "tool_calls": [
+            {"id": "call:1", "type": "function", "function": {"name": "a.b", "arguments": "{}"}}]}]);
+        let mut mixed = from_openai_chat(own.clone()).unwrap();
+        mixed.events.push(ContextItem::new("r", ItemKind::ToolResult, "ok").under("call:1").into());
+        let written = to_openai_chat(&mixed).unwrap();
+        assert_eq!((&written[0], &written[1]["tool_call_id"]), (&own[0], &json!("call:1")));
+        assert_eq!(Format::OpenaiChat.remarks(&mixed), [""; 0]);
+    }
+
+    #[test]
+    fn what_failed_says_so_wherever_that_is_known_from() {
+        let call = || Event::from(ContextItem::new("c", ItemKind::ToolCall, "f({})"));
+        let result = || Event::from(ContextItem::new("r", ItemKind::ToolResult, "no").under("c"));
+        let mut marked = result();
+        marked.item.metadata.insert(IS_ERROR.to_owned(), true.into());
+        let output = Some(ToolOutput { is_error: true, ..ToolOutput::text("no") });
+        for result in [marked, Event { output, ..result() }] {
+            let conversation = Conversation { events: vec![call(), result], ..Conversation::default() };
+            let formats = [Format::Anthropic, Format::Gemini, Format::LangChain, Format::PydanticAi, Format::Otel];
+            let marks = [
+                "\"is_error\":true",
+                "\"error\":",
+                "\"status\":\"error\"",
+                "\"outcome\":\"failed\"",
+                r#"\"is_error\":true"#,
+            ];
+            for (format, mark) in formats.into_iter().zip(marks) {
+                let written = written(&conversation, &[format]);
+                assert!(written.contains(mark), "{written}");
+            }
+        }
     }
 
     /// Turns of one to three calls and their results, in any order and with words anywhere between.

@@ -20,7 +20,10 @@ mod tool_id;
 
 pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, VersionChange, diff};
 pub use error::{CatalogError, Fault};
-pub use formats::{CallNames, Refused, ToolFormat, UnknownForm, Written, is_template, mcp_listing, routing_decision};
+pub use formats::{
+    CallNames, Refused, ToolFormat, UnknownForm, Written, fitting_ids, fitting_names, is_template, mcp_listing,
+    routing_decision,
+};
 pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, definition_tokens, inspect};
 pub use item::{Kind, Safety, SelectableItem};
 #[cfg(feature = "lint")]

@@ -31,7 +31,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub use self::names::CallNames;
+pub use self::names::{CallNames, fitting_ids, fitting_names};
 pub use self::providers::{Refused, Written};
 use super::load::{Draft, Fields, begin, settle_safety};
 use super::{Fault, Kind, Safety, SelectableItem};

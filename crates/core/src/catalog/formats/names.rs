@@ -3,7 +3,7 @@
 //! Providers allow few characters and 64 of them, and a request holds no two tools of one name. Names are given over a
 //! whole catalog, so that a tool has the same one in every request, and a table leads back from each to its tool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -55,6 +55,40 @@ impl Grammar {
         let room = fitting.len().min(self.longest - DIGITS - 1);
         format!("{}_{}", &fitting[..room], &sha256_hex(whole.as_bytes())[..DIGITS])
     }
+}
+
+/// Names of what a conversation calls, as `format` takes them, by what they were: one that is allowed stays, of others each
+/// gets the nearest that is allowed and of no other. `names` come in the order in which they were first said, so that
+/// a name stays when a conversation grows.
+#[must_use]
+pub fn fitting_names<'n>(names: &[&'n str], format: ToolFormat) -> BTreeMap<&'n str, String> {
+    fitting(names, Grammar::of(format))
+}
+
+/// As [`fitting_names`], for ids of calls of at most `longest` characters, 16 or more: letters, digits, `_` and `-`.
+#[must_use]
+pub fn fitting_ids<'n>(ids: &[&'n str], longest: usize) -> BTreeMap<&'n str, String> {
+    fitting(ids, Grammar { longest: longest.max(16), dots: false, digit_first: true })
+}
+
+fn fitting<'n>(names: &[&'n str], grammar: Grammar) -> BTreeMap<&'n str, String> {
+    let is_allowed = |name: &&&str| grammar.fit(name) == **name;
+    let mut fitting: BTreeMap<&str, String> =
+        names.iter().filter(is_allowed).map(|&name| (name, name.to_owned())).collect();
+    let mut taken: BTreeSet<String> = fitting.values().cloned().collect();
+    for &name in names {
+        if fitting.contains_key(name) {
+            continue;
+        }
+        let nearest = grammar.fit(name);
+        let (mut new, mut whole) = (nearest.clone(), name.to_owned());
+        while !taken.insert(new.clone()) {
+            new = grammar.marked(&nearest, &whole);
+            whole.push('~');
+        }
+        fitting.insert(name, new);
+    }
+    fitting
 }
 
 impl CallNames {
@@ -214,6 +248,34 @@ mod tests {
         ");
         insta::assert_snapshot!(names(&tools[..3], ToolFormat::Gemini).join(" "), @"plain git_log _7zip");
         insta::assert_snapshot!(names(&tools[1..6], ToolFormat::Mcp).join(" "), @"git.log 7zip a_search b_search a.b");
+    }
+
+    #[test]
+    fn what_a_conversation_calls_gets_names_that_providers_take() {
+        let long = "a".repeat(70);
+        let names = ["a/b", "read", "a.b", "a_b", "9 lives", &long];
+        let shown = |names: BTreeMap<&str, String>| {
+            names.iter().map(|(name, new)| format!("{name:.10} -> {new}")).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(shown(fitting_names(&names, ToolFormat::Gemini)), @r"
+        9 lives -> _9_lives
+        a.b -> a_b_2e7336dc
+        a/b -> a_b_c14cddc0
+        a_b -> a_b
+        aaaaaaaaaa -> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_6bd5e503
+        read -> read
+        ");
+        insta::assert_snapshot!(shown(fitting_ids(&["call:1", "call_1", "x", &long], 40)), @r"
+        aaaaaaaaaa -> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_6bd5e503
+        call:1 -> call_1_0af63155
+        call_1 -> call_1
+        x -> x
+        ");
+        assert_eq!(fitting_names(&[""], ToolFormat::Anthropic)[""], "_");
+        // Names that come later change none, unless they are allowed.
+        let of = |names: &[&'static str]| fitting_names(names, ToolFormat::Anthropic);
+        let (few, all) = (of(&["a/b", "read", "a.b"]), of(&["a/b", "read", "a.b", "a b", "9 lives"]));
+        assert!(few.iter().all(|(name, new)| all[name] == *new));
     }
 
     proptest! {
