@@ -5,9 +5,9 @@
 //! it describes, so the time grows with the text alone.
 //!
 //! Keys with a form of their own are found anywhere. Others (passwords, most API keys) look like any other text and are
-//! found by the name before them: `password=`, `"client_secret": `, `Authorization: `. Digests, UUIDs, page tokens,
-//! encoded pictures, placeholders and names of types are left alone. A secret with neither a form nor a name is not
-//! found: this is a safety net, not a guarantee.
+//! found by the name before them: `password=`, `"client_secret": `, `Authorization: `, `{"name": "DB_PASSWORD", "value": `,
+//! `<password>`. Digests, UUIDs, page tokens, encoded pictures, placeholders, names of types, ports, and calls and names
+//! of code are left alone. A secret with neither a form nor a name is not found: this is a safety net, not a guarantee.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -238,6 +238,12 @@ enum Before {
     Digits,
     /// Letters, digits, `-` and `_`, which belong to the secret.
     TokenPart,
+    /// As [`Self::Token`], and no other word before it on the line: `next token:` names a place in a list.
+    Alone,
+    /// A member `name` or `key` whose value the word ends: `"name": "DB_`.
+    Member,
+    /// The beginning of an element of XML: `<db.`.
+    Element,
 }
 
 /// What a secret must look like, beyond its form.
@@ -251,6 +257,8 @@ enum Value {
     Password,
     /// Not a placeholder; letters and digits.
     Mixed,
+    /// As [`Self::Mixed`], and made up by no person: with enough digits, and without words.
+    Random,
 }
 
 struct Rule {
@@ -271,10 +279,25 @@ struct Scanner {
 
 /// Names that are followed by a key, a token or a secret, as a pattern.
 const SECRET_NAMES: &str = "api[_ -]?key|secret[_ -]?access[_ -]?key|access[_ -]?key|secret[_ -]?key|\
-    client[_ -]?secret|(?:auth|access|refresh|private)[_ -]?token|secret";
+    client[_ -]?secret|(?:api|auth|access|refresh|private)[_ -]?token|secret";
+
+/// Names that are followed by a password, as a pattern. `pass` alone is too common a word.
+const PASSWORD_NAMES: &str = "password|passwd|passphrase|pwd|\
+    (?:db|database|sql|mysql|pg|postgres|redis|mongo|smtp|imap|mail|email|ftp|ssh|ldap|mqtt|rabbitmq|amqp|user|admin|root|\
+    login|proxy|auth|wifi|jdbc|keystore)[_-]?pass";
+
+/// The first letters of [`PASSWORD_NAMES`].
+const PASSWORD_FIRSTS: &str = "pdsmrieflauwjk";
 
 /// The text between a name and its value, as a pattern. In Markdown the name may be marked as code or as important.
 const ASSIGNS: &str = r#"(?:\\*["'])?[`*_~]{0,5}[ \t]{0,8}(?:=>|:=|[:=])(?:[`*_~]{1,5}[ \t]{1,8}|\*{1,3}|[ \t]{0,8})"#;
+
+/// The text between a name that is a value and what it names, as a pattern: `"name": "DB_PASSWORD", "value": …` in JSON, and
+/// the same on two lines of YAML.
+const IS_NAME_OF: &str = r#"(?:\\*["'](?:\s|\\[nrt]){0,64},(?:\s|\\[nrt]){0,64}\\*["'](?i-u:value)\\*["'][ \t]{0,8}:[ \t]{0,8}|["']?[ \t]{0,8}\r?\n[ \t]{0,64}value:[ \t]{1,8})"#;
+
+/// What is in an element of XML, behind its name. Its end shows that it is one.
+const CONTENT: &str = r"[ \t]{0,8}>[ \t\r\n]{0,64}([^<>\s]{4,400})[ \t\r\n]{0,64}<\\?/";
 
 /// The value of a name: in quotes (plain, or those of JSON within JSON), as code in Markdown, or up to a delimiter. Its first 40
 /// bytes decide, so that names that follow each other without a delimiter are not read again and again.
@@ -403,10 +426,26 @@ const ROWS: &[Row] = &[
     ),
     (
         Family::Password,
-        "(?i-u:password|passwd|passphrase|pwd)",
-        "p",
+        "(?i-u:{PASSWORD_NAMES})",
+        PASSWORD_FIRSTS,
         Before::Any,
-        "(?i-u:password|passwd|passphrase|pwd){ASSIGNS}(?:{ASSIGNED}|{PHRASE})",
+        "(?i-u:{PASSWORD_NAMES}){ASSIGNS}(?:{ASSIGNED}|{PHRASE})",
+        Value::Password,
+    ),
+    (
+        Family::Password,
+        "(?i-u:{PASSWORD_NAMES})",
+        PASSWORD_FIRSTS,
+        Before::Member,
+        "(?i-u:{PASSWORD_NAMES}){IS_NAME_OF}(?:{ASSIGNED}|{PHRASE})",
+        Value::Password,
+    ),
+    (
+        Family::Password,
+        "(?i-u:{PASSWORD_NAMES})",
+        PASSWORD_FIRSTS,
+        Before::Element,
+        "(?i-u:{PASSWORD_NAMES}){CONTENT}",
         Value::Password,
     ),
     (
@@ -417,6 +456,16 @@ const ROWS: &[Row] = &[
         "(?i-u:{SECRET_NAMES}){ASSIGNS}{ASSIGNED}",
         Value::Mixed,
     ),
+    (
+        Family::Secret,
+        "(?i-u:{SECRET_NAMES})",
+        "ascrp",
+        Before::Member,
+        "(?i-u:{SECRET_NAMES}){IS_NAME_OF}{ASSIGNED}",
+        Value::Mixed,
+    ),
+    (Family::Secret, "(?i-u:{SECRET_NAMES})", "ascrp", Before::Element, "(?i-u:{SECRET_NAMES}){CONTENT}", Value::Mixed),
+    (Family::Secret, "(?i-u:token)", "t", Before::Alone, "(?i-u:token){ASSIGNS}{ASSIGNED}", Value::Random),
     (
         Family::Authorization,
         "(?i-u:authorization|bearer)",
@@ -476,8 +525,9 @@ static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
     let mut anchors = Vec::new();
     for (place, &(family, anchor, firsts, before, pattern, value)) in ROWS.iter().enumerate() {
         let whole = |text: &str| {
-            let text = text.replace("{SECRET_NAMES}", SECRET_NAMES).replace("{ASSIGNS}", ASSIGNS);
-            text.replace("{ASSIGNED}", ASSIGNED).replace("{PHRASE}", PHRASE)
+            let text = text.replace("{SECRET_NAMES}", SECRET_NAMES).replace("{PASSWORD_NAMES}", PASSWORD_NAMES);
+            let text = text.replace("{ASSIGNS}", ASSIGNS).replace("{IS_NAME_OF}", IS_NAME_OF);
+            text.replace("{CONTENT}", CONTENT).replace("{ASSIGNED}", ASSIGNED).replace("{PHRASE}", PHRASE)
         };
         for first in firsts.bytes() {
             by_byte[usize::from(first)].push(place);
@@ -534,7 +584,8 @@ impl Rule {
             }
         };
         let secret = rest.get(from..to)?;
-        let quoted = rest.get(..from)?.ends_with(['"', '\'']);
+        let before = rest.get(..from)?;
+        let quoted = before.ends_with(['"', '\'']) || matches!(self.before, Before::Element);
         let next = rest.as_bytes().get(to);
         let fits = match self.value {
             Value::Key => !next.is_some_and(u8::is_ascii_alphanumeric),
@@ -544,21 +595,27 @@ impl Rule {
             }
             Value::Password => !PLACEHOLDER.is_match(secret) && (quoted || secret.bytes().any(unlike_a_name)),
             Value::Mixed => !PLACEHOLDER.is_match(secret) && self.mixed(secret),
+            Value::Random => !PLACEHOLDER.is_match(secret) && self.mixed(secret) && is_random(secret),
         };
-        let rest_of_it = match self.family {
-            Family::Password | Family::Secret if !quoted => {
-                rest.bytes().skip(to).take_while(|&byte| of_a_bare_value(byte)).count()
-            }
-            _ => 0,
+        if !fits {
+            return None;
+        }
+        let is_bare = !quoted && matches!(self.family, Family::Password | Family::Secret);
+        if is_bare && is_code(rest.get(from..)?, self.family) {
+            return None;
+        }
+        let rest_of_it = match is_bare {
+            true => rest.bytes().skip(to).take_while(|&byte| of_a_bare_value(byte)).count(),
+            false => 0,
         };
-        fits.then_some(Secret { family: self.family, start: start + from, end: start + to + rest_of_it })
+        Some(Secret { family: self.family, start: start + from, end: start + to + rest_of_it })
     }
 
     /// Whether a named secret is long and mixed enough. Passwords in addresses may be anything.
     fn mixed(&self, secret: &str) -> bool {
         let bytes = || secret.bytes();
         match self.family {
-            Family::DatabasePassword | Family::UrlPassword => true,
+            Family::DatabasePassword | Family::UrlPassword => !PORT.is_match(secret),
             Family::Authorization => {
                 bytes().any(|byte| byte.is_ascii_digit())
                     || secret
@@ -588,6 +645,55 @@ static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// The port of an address, and what follows the address in a list.
+static PORT: LazyLock<Regex> = LazyLock::new(|| compiled(r"\A[0-9]{1,5}[,;|)]"));
+
+/// Code in the place of a bare value: the name of a function that is called, or names with dots between them. Letters
+/// and digits that change more than once are no name.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"\A([A-Za-z_]+[0-9]{0,3}[A-Za-z_]*(?:(?:\.|::|->)[A-Za-z_]+[0-9]{0,3}[A-Za-z_]*)*)([^!-~]|[\[\](){},;<>`]|\z)",
+    )
+});
+
+/// The name of a type with a number in it, such as `OAuth2RefreshToken`.
+static TYPE: LazyLock<Regex> = LazyLock::new(|| compiled(r"\A[A-Z][A-Za-z]*[0-9]{1,2}(?:[A-Z][a-z]{3,}){2,}\z"));
+
+/// Names of which the last part of a name with dots is one where it is the password of something.
+static OF_SECRET: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?i-u:(?:password|passwd|passphrase|pwd|pass|secret|token|key|value)\z)"));
+
+/// The bytes of a bare value that is looked at for code, so that the time does not grow with what follows.
+const LONGEST_CODE: usize = 80;
+
+/// Whether a bare value is code: a function that is called, or a name with dots. Of a password, which people make up from
+/// words, the name must say that it is one.
+fn is_code(rest: &str, family: Family) -> bool {
+    let front = rest.get(..rest.floor_char_boundary(LONGEST_CODE)).unwrap_or_default();
+    let Some(Some((name, next))) = CODE.captures(front).map(|found| found.get(1).zip(found.get(2))) else {
+        return false;
+    };
+    let (name, next) = (name.as_str(), next.as_str());
+    // What is cut there goes on.
+    if next.is_empty() && front.len() < rest.len() {
+        return false;
+    }
+    let has_parts = name.contains(['.', ':', '>']);
+    match family {
+        _ if next == "(" => true,
+        Family::Password => has_parts && OF_SECRET.is_match(name),
+        _ => has_parts || TYPE.is_match(name),
+    }
+}
+
+/// Whether a token was made up by no person: long, with digits all over, and without a word. It is no UUID.
+fn is_random(secret: &str) -> bool {
+    let digits = secret.bytes().filter(u8::is_ascii_digit).count();
+    let has_word = secret.as_bytes().windows(6).any(|part| part.iter().all(u8::is_ascii_lowercase));
+    let is_uuid = secret.len() == 36 && secret.bytes().filter(|&byte| byte == b'-').count() == 4;
+    secret.len() >= 16 && digits >= 3 && !has_word && !is_uuid
+}
+
 /// How the marks of what was removed begin.
 const MARK: &str = "[REDACTED: ";
 
@@ -599,6 +705,12 @@ fn of_a_bare_value(byte: u8) -> bool {
 /// Whether a byte is a digit, or a sign that occurs in passwords and not in names, paths or types.
 fn unlike_a_name(byte: u8) -> bool {
     byte.is_ascii_digit() || b"!@#$%^*+=?~".contains(&byte)
+}
+
+/// The bytes without those at the end, at most `most`, that pass `test`.
+fn trimmed<'b>(bytes: &'b [u8], most: usize, test: &dyn Fn(u8) -> bool) -> &'b [u8] {
+    let count = bytes.iter().rev().take(most).take_while(|&&byte| test(byte)).count();
+    bytes.get(..bytes.len() - count).unwrap_or_default()
 }
 
 impl Before {
@@ -621,6 +733,27 @@ impl Before {
             Self::Token => free(&token).then_some(place),
             Self::Digits => Some(place - back(&|byte| byte.is_ascii_digit())),
             Self::TokenPart => Some(place - back(&token)).filter(|start| place - start <= 28),
+            Self::Alone => {
+                let blanks = before.iter().rev().take(64).take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+                let is_word = |at: usize| before.get(..at).and_then(<[u8]>::last).is_some_and(|&byte| token(byte));
+                (free(&token) && (blanks == 0 || !is_word(place - blanks))).then_some(place)
+            }
+            Self::Member => {
+                let key = trimmed(before, 64, &|byte| token(byte) || byte == b'.' || byte == b'/');
+                let key = trimmed(key, 8, &|byte| b"\"'\\".contains(&byte));
+                let key = trimmed(key, 8, &|byte| byte == b' ').strip_suffix(b":")?;
+                let key = trimmed(key, 8, &|byte| b" \"'\\".contains(&byte));
+                let named = |name: &[u8]| {
+                    key.len()
+                        .checked_sub(name.len())
+                        .and_then(|from| key.get(from..))
+                        .is_some_and(|end| end.eq_ignore_ascii_case(name))
+                };
+                (named(b"name") || named(b"key")).then_some(place)
+            }
+            Self::Element => trimmed(before, 64, &|byte| token(byte) || byte == b'.' || byte == b':')
+                .ends_with(b"<")
+                .then_some(place),
         }
     }
 }
@@ -733,6 +866,33 @@ mod tests {
             (F::Password, "~~password~~: ``", "hunter22".to_owned(), "``"),
             (F::Password, "`password:` ", "hunter22".to_owned(), ""),
             (F::Password, "password: `", some(MIXED, 160), "`"),
+            (F::Password, "{\"name\":\"DB_PASSWORD\",\"value\":\"", "hunter2-Zq9x".to_owned(), "\"}"),
+            (F::Password, "{\"Name\": \"db.password\",\n      \"Value\": \"", "hunter".to_owned(), "\"}"),
+            (
+                F::Password,
+                "\\\"name\\\":\\\"DB_PASSWORD\\\",\\n  \\\"value\\\":\\\"",
+                "hunter2-Zq9x".to_owned(),
+                "\\\"}",
+            ),
+            (F::Password, "- name: DB_PASSWORD\n  value: ", "hunter2-Zq9x".to_owned(), "\n- name: A"),
+            (F::Password, "- name: \"DB_PASSWORD\"\r\n  value: '", "hunter".to_owned(), "'\r\n"),
+            (F::Secret, "{\"key\": \"STRIPE_API_KEY\", \"value\": \"", mixed(24), "\"}"),
+            (F::Password, "<password>", "hunter2-Zq9x".to_owned(), "</password>"),
+            (F::Password, "<db.password>\n  ", "hunter&amp;2".to_owned(), "\n</db.password>"),
+            (F::Password, "<ns:Password>", "hunter".to_owned(), "<\\/ns:Password>"),
+            (F::Secret, "<apiKey>", mixed(24), "</apiKey>"),
+            (F::Password, "DB_PASS=", "hunter2-Zq9x".to_owned(), "\n"),
+            (F::Password, "smtp-pass: ", "hunter2-Zq9x".to_owned(), "\n"),
+            (F::Password, "\"dbPass\": \"", "hunter".to_owned(), "\""),
+            (F::Password, "password: ", "hunter2.Zq9x".to_owned(), "\n"),
+            (F::UrlPassword, "https://admin:", "123".to_owned(), "@example.org"),
+            (F::UrlPassword, "https://admin:", "12345!,x".to_owned(), "@example.org"),
+            (F::Secret, "\"api_token\": \"", mixed(24), "\""),
+            (F::Secret, "{\"token\": \"", mixed(24), "\"}"),
+            (F::Secret, "\n  token: ", hex(32), "\n"),
+            (F::Secret, "?token=", mixed(24), "&page=2"),
+            (F::Secret, "api_key = ", format!("{}.{}", mixed(12), mixed(20)), "\n"),
+            (F::Secret, "secret: ", mixed(12), "(x)\n"),
             (F::Secret, "**API key:** ", mixed(30), "\n"),
             (F::Secret, "the client secret: ", mixed(30), "\n"),
             (F::Secret, "\"client_secret\": \"", mixed(30), "\""),
@@ -871,6 +1031,25 @@ mod tests {
             "a.module.with.several.dotted.names and 12.345678.90".to_owned(),
             "npm_config_registry, npm_lifecycle_event, hf_hub_download, pypi-server".to_owned(),
             "[REDACTED: jwt]".to_owned(),
+            "{\"name\": \"password\", \"type\": \"string\"}, {\"name\": \"password\", \"value\": \"string\"}".to_owned(),
+            "{\"name\": \"DB_PASSWORD\", \"valueFrom\": {\"secretKeyRef\": {\"name\": \"db-1\", \"key\": \"password\"}}}".to_owned(),
+            "{\"name\": \"DB_PASSWORD\", \"value\": \"${DB_PASSWORD1}\"}, {\"name\": \"password_hint\", \"value\": \"dog 2\"}"
+                .to_owned(),
+            "{\"label\": \"password\", \"value\": \"field-2\"}, - label: password\n  value: field-2".to_owned(),
+            "| password | string | required, 8 to 64 |\n| token | string | page_token_2 |".to_owned(),
+            "Put <password> there, <password>string</password>, <password></password>, <input type=password>hunter2</div>"
+                .to_owned(),
+            "<password>${DB_PASSWORD1}</password>, <password>two words 2</password>, <passwordPolicy>min-8</passwordPolicy>"
+                .to_owned(),
+            "pass: true, bypass=12345678, first_pass: 20000.5, pass=second-pass-2, compass: north-2".to_owned(),
+            "\"token\": \"next_page\", \"token\": \"page_2_of_30_results\", max_tokens: 4096, \"token_count\": 12".to_owned(),
+            format!("next token: {mixed}, \"token\": \"550e8400-e29b-41d4-a716-446655440000\", tokens: {mixed}"),
+            format!("\"page-token\": \"{mixed}\", \"pageToken\": \"{mixed}\""),
+            "api,https://api.example.org:8443,ops@example.org\nb|https://b.example.org:443|ops@example.org".to_owned(),
+            "(see https://a.example.org:8080);mail:ops@example.org, postgres://db:5432;ops@example.org".to_owned(),
+            "secret = hashlib.sha256(data).hexdigest(), api_key = base64.b64encode(raw), password = get_pw2(user)".to_owned(),
+            "access_key = s3client.access_key\nsecret = x509.load_cert\npassword = db2.config.password".to_owned(),
+            "refresh_token: OAuth2RefreshToken, client_secret = Secret::new2(raw), api_key=client2->api_key;".to_owned(),
             "z\u{e9}ro \u{1f512} password=\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}".to_owned(),
         ];
         for text in texts {
