@@ -21,11 +21,14 @@
 //! they are compared only where the words that similarity passes over are the same, in the same order:
 //! - **a policy** and **a result** must agree in all words, a result also in those of its call: one word turns a rule
 //!   into its opposite, and one figure is what a second call was made for;
-//! - **anything else** must agree in its numbers, names, paths and words that turn the meaning.
+//! - **anything else** must agree in its numbers, names, paths and words that turn the meaning, and all words of what is
+//!   dropped must stand in what stays, in the same order and with few words between them: `from the old host to the
+//!   new` has the words of its opposite, and a month or `done` in place of another word is another statement.
 //!
 //! Of a repeated result the call stays, and the record of the drop names the result that says the same. The better
 //! score stays, which within a kind is mostly the later one.
 
+use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
@@ -35,10 +38,16 @@ use super::Ledger;
 use super::score::Scored;
 use crate::event::{ItemKind, Transcript};
 use crate::stats::DropReason;
-use contextweaver_core::text::{TermSet, jaccard};
+use contextweaver_core::text::{Analyzer, TermSet, for_each_word, jaccard};
 
 /// Items with fewer distinct terms are not compared.
 const MIN_TERMS: usize = 8;
+
+/// How many words more than what is dropped has what stays, at most.
+const MOST_MORE: usize = 2;
+
+/// How many sets of the same terms in another order are compared with those after them, at most.
+const MOST_ORDERS: usize = 64;
 
 /// The number of kept items that can be looked through in the time in which one part is made and looked up.
 const ENTRIES_PER_LOOKUP: usize = 4;
@@ -86,7 +95,14 @@ pub(super) fn remove<'t>(
     };
     let sets: Vec<Option<((ItemKind, u64), &TermSet)>> =
         ranked.iter().map(|scored| comparable(scored).then(|| (group(scored), &scored.terms))).collect();
-    let duplicates = duplicates(&sets, threshold);
+    let orders: Vec<OnceCell<Vec<u64>>> = vec![OnceCell::new(); ranked.len()];
+    let order = |place: usize| orders[place].get_or_init(|| order(&ranked[place].item.text));
+    let says_all = |place: usize, of: usize| {
+        // The words of these are the same anyway.
+        let is_fixed = matches!(ranked[place].item.kind, ItemKind::Policy | ItemKind::ToolResult);
+        is_fixed || is_within(order(place), order(of))
+    };
+    let duplicates = duplicates(&sets, threshold, says_all);
     let originals: Vec<Option<_>> = duplicates.iter().map(|of| of.map(|place| ranked[place].item.id.clone())).collect();
     let mut kept = Vec::with_capacity(ranked.len());
     for (scored, original) in ranked.into_iter().zip(originals) {
@@ -110,32 +126,71 @@ fn is_telling(word: &str) -> bool {
     !is_plain || TURNING.contains(&word)
 }
 
+/// The words of a text in order, by their stems.
+fn order(text: &str) -> Vec<u64> {
+    let analyzer = Analyzer::default();
+    let mut words = Vec::new();
+    for_each_word(text, |word| words.push(fingerprint(std::iter::once(&*analyzer.stem(word)))));
+    words
+}
+
+/// Whether all of `words` stand in `others` in the same order, with at most [`MOST_MORE`] between them.
+fn is_within(words: &[u64], others: &[u64]) -> bool {
+    let Some(mut spare) = others.len().checked_sub(words.len()).filter(|more| *more <= MOST_MORE) else {
+        return false;
+    };
+    let mut at = 0;
+    for word in words {
+        while others.get(at) != Some(word) {
+            if spare == 0 {
+                return false;
+            }
+            spare -= 1;
+            at += 1;
+        }
+        at += 1;
+    }
+    true
+}
+
 fn fingerprint<'w>(words: impl Iterator<Item = &'w str>) -> u64 {
     let mut hasher = FxHasher::default();
     words.for_each(|word| word.hash(&mut hasher));
     hasher.finish()
 }
 
-/// For each set the first kept set before it in its group that is at least as similar as `threshold`, if any; a set
-/// without one is kept. A `None` in the input takes no part in the comparison.
-fn duplicates<G: Copy + Eq + Hash>(sets: &[Option<(G, &TermSet)>], threshold: f64) -> Vec<Option<usize>> {
+/// For each set the first kept set before it in its group that is at least as similar as `threshold` and of which
+/// `says_all` holds, if any; a set without one is kept. A `None` in the input takes no part in the comparison.
+fn duplicates<G: Copy + Eq + Hash>(
+    sets: &[Option<(G, &TermSet)>],
+    threshold: f64,
+    says_all: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
     let mut found = vec![None; sets.len()];
     if threshold > 1.0 {
         return found;
     }
     let mut index = Index::of(sets, threshold);
-    let mut equal: FxHashMap<(G, &[u64]), usize> = FxHashMap::default();
+    let mut equal: FxHashMap<(G, &[u64]), (usize, usize)> = FxHashMap::default();
     for (place, entry) in sets.iter().enumerate() {
         // Sets without terms are similar to nothing.
         let Some((group, set)) = entry.filter(|(_, set)| !set.is_empty()) else { continue };
-        if let Some(&earlier) = equal.get(&(group, set.hashes())) {
-            found[place] = found[earlier].or(Some(earlier));
-            continue;
+        let (last, orders) = equal.entry((group, set.hashes())).or_insert((place, 0));
+        if *orders > 0 {
+            let earlier = found[*last].unwrap_or(*last);
+            if says_all(place, earlier) {
+                found[place] = Some(earlier);
+                continue;
+            }
+            if *orders == MOST_ORDERS {
+                continue;
+            }
         }
-        equal.insert((group, set.hashes()), place);
+        (*last, *orders) = (place, *orders + 1);
         let own = Entry { place: place as u32, length: set.len() as u32, signature: signature(set) };
         let same = |other: u32| {
-            sets.get(other as usize).copied().flatten().is_some_and(|(_, other)| jaccard(set, other) >= threshold)
+            let is_similar = |(_, other): (G, &TermSet)| jaccard(set, other) >= threshold;
+            sets.get(other as usize).copied().flatten().is_some_and(is_similar) && says_all(place, other as usize)
         };
         found[place] = index.candidates(group, set, &own).into_iter().find(|&other| same(other)).map(|at| at as usize);
         if found[place].is_none() {
@@ -337,7 +392,7 @@ mod tests {
         #[test]
         fn the_join_finds_what_all_pairs_find(sets in sets(), threshold in threshold()) {
             let sets: Vec<_> = sets.iter().map(|one| one.as_ref().map(|(group, set)| (*group, set))).collect();
-            prop_assert_eq!(duplicates(&sets, threshold), all_pairs(&sets, threshold));
+            prop_assert_eq!(duplicates(&sets, threshold, |_, _| true), all_pairs(&sets, threshold));
         }
 
         #[test]

@@ -409,6 +409,12 @@ fn what_differs_in_what_it_says_is_no_duplicate() {
     };
     let plain =
         |word: &str| format!("the {word} of the service looks good and all checks of the pipeline passed again now");
+    let backup = |month: &str, state: &str| {
+        format!(
+            "we moved the nightly backup job of the customer database from the old cluster to the new cluster in the \
+             first week of {month} and told the platform team of the company that the whole work was {state}"
+        )
+    };
     for (kind, one, other, is_enough) in [
         (ItemKind::ToolResult, pod(0), pod(3), false),
         (ItemKind::ToolResult, pod(3), pod(3), true),
@@ -419,6 +425,18 @@ fn what_differs_in_what_it_says_is_no_duplicate() {
         (ItemKind::AgentMsg, move_of("a", "b") + " -5", move_of("a", "b") + " 5", false),
         (ItemKind::AgentMsg, plain("state") + " not", plain("state"), false),
         (ItemKind::AgentMsg, plain("state"), plain("state") + " indeed", true),
+        (ItemKind::AgentMsg, plain("state") + " indeed", plain("state"), false),
+        (ItemKind::AgentMsg, plain("state"), plain("state").replace("looks", "looked"), true),
+        (
+            ItemKind::AgentMsg,
+            move_of("the old cluster", "the new cluster"),
+            move_of("the new cluster", "the old cluster"),
+            false,
+        ),
+        (ItemKind::AgentMsg, backup("december", "done"), backup("december", "done"), true),
+        (ItemKind::AgentMsg, backup("december", "done"), backup("november", "done"), false),
+        (ItemKind::AgentMsg, backup("december", "done"), backup("december", "started"), false),
+        (ItemKind::DocSnippet, backup("december", "done"), backup("december", "started"), false),
     ] {
         let is_result = kind == ItemKind::ToolResult;
         let mut items = vec![item("u", ItemKind::UserTurn, "look")];

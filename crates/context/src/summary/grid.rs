@@ -129,7 +129,8 @@ pub(super) fn format_of(text: &str) -> Option<Format> {
     }
     let lines: Vec<&str> = split::lines(text).take(LOOKED_AT).collect();
     let filled = lines.iter().filter(|line| !line.trim().is_empty()).count();
-    if filled <= LEAST_ROWS {
+    // What stands behind the place of a match is a line of any file, and may have delimiters.
+    if filled <= LEAST_ROWS || lines.iter().filter(|line| lines::is_match(line)).count() * 10 >= filled * 6 {
         return None;
     }
     let bars = lines.iter().filter(|line| is_bar_line(line)).count();

@@ -445,16 +445,39 @@ fn shape(tally: &Tally, templates: &Templates) -> Piece {
     Piece::line(rank::SHAPE_PLACE, rank::SHAPE, text)
 }
 
-/// The first and the last time stamp.
+/// The form of a time stamp that begins with its year, and the part of it that grows with the time: up to its seconds.
+/// Stamps of one form are ordered by that part.
+fn dated(stamp: &str) -> Option<([&str; 3], &str)> {
+    let separator = stamp.get(4..5).filter(|separator| ["-", "/"].contains(separator))?;
+    let end = if stamp.get(16..17) == Some(":") { 19 } else { 16 };
+    let zone = stamp.get(end..)?.trim_start_matches(|c: char| matches!(c, '.' | ',') || c.is_ascii_digit());
+    Some(([separator, stamp.get(10..11)?, zone], stamp.get(..end)?))
+}
+
+/// From when to when the messages are. Logs that were put together do not end with their last time, and times without a
+/// date begin again each day: where nothing tells which is the last, only the first and the last stamp are named.
 fn times(text: &str) -> Option<Piece> {
-    let first = text.lines().take(200).find_map(time)?;
-    let last = text.lines().rev().take(200).find_map(time)?;
-    // Files that were put together do not end with the last time.
-    let is_range = first.len() != last.len() || first <= last;
-    let text = if is_range {
-        format!("time range: {first} to {last}")
-    } else {
-        format!("first time {first}, last time {last}")
+    let mut stamps = text.lines().filter_map(time);
+    let first = stamps.next()?;
+    let (mut least, mut most, mut last) = (first, first, first);
+    let (mut is_dated, mut is_sorted) = (dated(first).is_some(), true);
+    for stamp in stamps {
+        match (dated(first), dated(stamp)) {
+            (Some((form, _)), Some((other, at))) => {
+                is_dated &= form == other;
+                least = if dated(least).is_some_and(|(_, least)| at < least) { stamp } else { least };
+                most = if dated(most).is_some_and(|(_, most)| at >= most) { stamp } else { most };
+            }
+            // A time within a message.
+            (Some(_), None) => continue,
+            (None, _) => is_sorted &= (last.len(), last) <= (stamp.len(), stamp),
+        }
+        last = stamp;
+    }
+    let text = match dated(first) {
+        Some(_) if is_dated => format!("time range: {least} to {most}"),
+        None if is_sorted => format!("time range: {first} to {last}"),
+        _ => format!("first time {first}, last time {last}"),
     };
     Some(Piece::line(rank::STAT_PLACE, rank::STAT, text))
 }
@@ -508,6 +531,43 @@ mod tests {
         for (line, expected, stamp) in cases {
             assert_eq!(level(line).map(|(level, _)| level), expected, "{line}");
             assert_eq!(time(line), stamp, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_times_holds_all_of_them() {
+        for (about, lines, expected) in [
+            (
+                "in order",
+                "2026-11-01 10:00:00 a\n2026-11-01 10:00:05,250 b",
+                "time range: 2026-11-01 10:00:00 to 2026-11-01 10:00:05,250",
+            ),
+            (
+                "three logs, the latest in the middle",
+                "2026-11-01 10:00:00 a\n2026-11-03 09:00:00 b\n2026-10-30 10:00:00 c\n2026-11-02 08:00:00 d",
+                "time range: 2026-10-30 10:00:00 to 2026-11-03 09:00:00",
+            ),
+            (
+                "a time within a message",
+                "2026-11-01 10:00:00 a\n  retry at 09:00:00\n2026-11-01 10:00:07 b",
+                "time range: 2026-11-01 10:00:00 to 2026-11-01 10:00:07",
+            ),
+            (
+                "two zones",
+                "2026-11-01T10:00:00Z a\n2026-11-01T10:30:00+02:00 b",
+                "first time 2026-11-01T10:00:00Z, last time 2026-11-01T10:30:00+02:00",
+            ),
+            ("no date", "10:00:00 a\n23:00:00 b\n11:00:00 c", "first time 10:00:00, last time 11:00:00"),
+            ("no date, in order", "10:00:00 a\n11:00:00 b\n23:00:00 c", "time range: 10:00:00 to 23:00:00"),
+            (
+                "two months",
+                "Oct 31 10:00:00 a\nNov  1 10:00:00 b",
+                "first time Oct 31 10:00:00, last time Nov  1 10:00:00",
+            ),
+            ("uptime", "[    9.123] a\n[   10.001] b", "time range: [    9.123] to [   10.001]"),
+        ] {
+            let piece = times(lines).unwrap();
+            assert!(format!("{piece:?}").contains(expected), "{about}: {piece:?}");
         }
     }
 

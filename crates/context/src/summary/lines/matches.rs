@@ -88,5 +88,10 @@ mod tests {
         … +34
         last line: src/a/y.rs:39:    fn f39() {
         ");
+        // What is searched may have delimiters in each line.
+        for line in ["let a = 1; // one; kept", "a,b,c", "\tx := 1", "a | b | c"] {
+            let text: String = (1..40).map(|n| format!("src/a.rs:{n}:{line}\n")).collect();
+            assert!(told(&text, 160).starts_with("[Matches]"), "{line}");
+        }
     }
 }

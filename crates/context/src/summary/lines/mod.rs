@@ -148,6 +148,11 @@ pub(super) fn begins_as_lines(text: &str) -> bool {
         || diff::is_stat(first)
 }
 
+/// Whether a line is one of the result of a search, `path:line:text`.
+pub(super) fn is_match(line: &str) -> bool {
+    matches::parse(line).is_some()
+}
+
 /// How much of the cap is said about a text of a kind, in hundredths; the rest shows its beginning and its end.
 pub(super) fn share_of(kind: LineKind) -> usize {
     match kind {
