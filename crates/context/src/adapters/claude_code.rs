@@ -3,7 +3,8 @@
 //!
 //! Other lines (summaries, snapshots of files, notes of the program) are counted and left out, and so are messages of
 //! other agents (`isSidechain`). Each line names the one that it follows (`parentUuid`). Where the user went back and asked
-//! something else, what followed the earlier request is left out, too. `toolUseResult` repeats a result in a form of its own, and is not read.
+//! something else, what followed the earlier request is left out, too. `toolUseResult` repeats a result in a form of its
+//! own, and is not read.
 
 use std::collections::{HashMap, HashSet};
 
