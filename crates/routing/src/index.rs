@@ -204,7 +204,7 @@ impl Index {
     /// The index over `items` items whose image was built under `config` with `table`. The image is not checked: a
     /// damaged one gives wrong answers, and nothing worse.
     pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig, table: &'static Table) -> Self {
-        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, table });
+        let semantic = config.is_semantic().then_some(Semantic { weight: config.semantic, table });
         Self {
             items,
             image,

@@ -687,7 +687,7 @@ mod tests {
         // Runs of LangSmith say the same.
         assert_eq!(events(&from_langsmith(to_langsmith(&conversation).unwrap()).unwrap()), events(&again));
         // So do sessions, in which nothing is left of the messages, but for arguments that are no JSON.
-        let mut bare = conversation.clone();
+        let mut bare = conversation;
         bare.events.iter_mut().for_each(|event| drop(event.item.metadata.shift_remove("wire")));
         for read in [from_otel(to_otel(&bare).unwrap()), from_langsmith(to_langsmith(&bare).unwrap())] {
             assert_eq!(events(&read.unwrap()).replace(r#"{\"text\":\"ls\"}"#, "ls"), events(&again));

@@ -378,7 +378,7 @@ mod tests {
             assert_eq!(session.watched(), ["a://1", "a://2"]);
             assert_eq!(session.client().log, Some(LogLevel::Error));
         }
-        let less = both.clone().with(&change("resources/unsubscribe", json!({"uri": "a://1"})));
+        let less = both.with(&change("resources/unsubscribe", json!({"uri": "a://1"})));
         restore(&session, &less.text()).unwrap();
         assert_eq!(session.watched(), ["a://2"]);
         assert_eq!(less.clone().with(&watch("a://2")), less, "it says so already");
