@@ -66,7 +66,8 @@ pub struct Query {
     pub model: Option<Box<ModelVector>>,
 }
 
-/// Reusable memory for searches, so that a search allocates only its result. Use one per thread.
+/// Reusable memory for searches, so that a search by words allocates only its result; one with meaning also allocates two
+/// numbers for each item. Use one per thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
     scores: Scores,
@@ -568,7 +569,7 @@ impl Index {
 
     /// The best items for `text`: score descending, then item number ascending. Items that share no term with the
     /// query, are not named by it and are not near it in meaning are left out. `allow` is called only for items that
-    /// would enter the result.
+    /// may enter the result, for some of them twice.
     pub fn search(&self, text: &str, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         let mut query = std::mem::take(&mut scratch.query);
         self.analyze_into(text, &mut query, &mut scratch.words);
@@ -590,17 +591,14 @@ impl Index {
             // Encoding the query costs more than comparing it with every tool.
             let all = self.all_by_words(query, scratch);
             let best = all.iter().copied().max().unwrap_or(0);
-            let fusions = self.fusions(query);
             let near = query.meaning.as_ref().map(|meaning| self.all_by_meaning(meaning)).unwrap_or_default();
+            let fusions = self.fusions(query, self.compares_all().then_some(&near));
             let by_table = |item: u32| near.get(item as usize).copied().unwrap_or(0);
             (rank(&all, &fusions, by_table, model.similarities(meaning), depth, &allow), best, fusions)
         } else if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             let fusion = |nearest| Fusion::new(semantic.weight, self.scale, nearest);
             let (hits, best, table) = if self.compares_all() {
-                let (all, near) = (self.all_by_words(query, scratch), self.all_by_meaning(meaning));
-                let table = fusion(near.iter().copied().max().unwrap_or(0));
-                let best = all.iter().copied().max().unwrap_or(0);
-                (table.rank_all(&all, &near, depth, &allow), best, table)
+                self.best_of_all(query, meaning, fusion, depth, &allow, scratch)
             } else {
                 let proposed = Fusion::proposed(depth.k());
                 let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
@@ -650,6 +648,7 @@ impl Index {
     fn all_by_words<'s>(&self, query: &Query, scratch: &'s mut Scratch) -> Cow<'s, [u32]> {
         let first = self.lists().score_all(&query.terms, &mut scratch.scores);
         let Some((patch, second)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
+            scratch.second_scores.forget_read();
             return Cow::Borrowed(first);
         };
         let second = second.score_all(&scratch.second_terms, &mut scratch.second_scores);
@@ -683,18 +682,55 @@ impl Index {
 
     /// Whether a search compares the vectors of all items.
     fn compares_all(&self) -> bool {
-        matches!(self.vectors(), DocumentVectors::Panels(_))
+        let vectors = self.vectors();
+        matches!(vectors, DocumentVectors::Panels(_)) && vectors.are_of(self.items as usize)
+    }
+
+    /// The best items of those of both images, all compared; the best score by words, and the fusion for the best
+    /// similarity.
+    fn best_of_all(
+        &self,
+        query: &Query,
+        meaning: &QueryVector,
+        fusion: impl Fn(i32) -> Fusion,
+        depth: Depth,
+        allow: &impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> (Vec<Hit>, u32, Fusion) {
+        let nearest = |near: &[i32]| near.iter().copied().max().unwrap_or(0);
+        let best = |scores: &[u32]| scores.iter().copied().max().unwrap_or(0);
+        let first = self.lists().score_all(&query.terms, &mut scratch.scores);
+        let mut near = similarities(self.vectors(), meaning, self.items as usize);
+        let Some((patch, lists)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
+            scratch.second_scores.forget_read();
+            let table = fusion(nearest(&near));
+            return (table.rank_all(first, &near, depth, allow), best(first), table);
+        };
+        for item in &patch.gone {
+            if let Some(similarity) = near.get_mut(*item as usize) {
+                *similarity = 0;
+            }
+        }
+        let second = lists.score_all(&scratch.second_terms, &mut scratch.second_scores);
+        let added = similarities(DocumentVectors::of(&patch.image), meaning, patch.added());
+        let table = fusion(nearest(&near).max(nearest(&added)));
+        let ranked = |side, scores: &[u32], near: &[i32]| {
+            let allowed = |item| patch.number(side, item).is_some_and(allow);
+            let hits = table.rank_all(scores, near, depth, &allowed).into_iter();
+            hits.filter_map(move |hit| Some(Hit { item: patch.number(side, hit.item)?, ..hit }))
+        };
+        let mut hits: Vec<Hit> =
+            ranked(Side::First, first, &near).chain(ranked(Side::Second, second, &added)).collect();
+        hits.sort_unstable_by_key(Hit::order);
+        depth.cut(&mut hits);
+        (hits, best(first).max(best(second)), table)
     }
 
     /// The similarity of every item of the catalog.
     fn all_by_meaning(&self, meaning: &QueryVector) -> Vec<i32> {
-        let of = |vectors: DocumentVectors<'_>, items: usize| {
-            let one_by_one = || (0..items as u32).map(|item| vectors.similarity(item, meaning)).collect();
-            vectors.all(meaning, items).unwrap_or_else(one_by_one)
-        };
-        let first = of(self.vectors(), self.items as usize);
+        let first = similarities(self.vectors(), meaning, self.items as usize);
         let Some(patch) = &self.patch else { return first };
-        let second = of(DocumentVectors::of(&patch.image), patch.added());
+        let second = similarities(DocumentVectors::of(&patch.image), meaning, patch.added());
         let place = |item| match patch.place(item) {
             Some((Side::First, item)) => first.get(item as usize),
             Some((Side::Second, item)) => second.get(item as usize),
@@ -759,7 +795,7 @@ impl Index {
         let mut scratch = Scratch::default();
         let words = self.all_by_words(query, &mut scratch);
         let best = words.iter().copied().max().unwrap_or(0);
-        let fusion = self.fusions(query);
+        let fusion = self.fusions(query, None);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
             *score += self.meaning_parts(query, &fusion, item as u32);
@@ -785,11 +821,17 @@ impl Index {
         score + exact_bonus(u64::from(self.best(query, scratch)) + fusion.most())
     }
 
-    /// How much each semantic part counts for a query.
-    fn fusions(&self, query: &Query) -> Fusions {
+    /// How much each semantic part counts for a query; `near` are the similarities of all items by the table, where they
+    /// are known.
+    fn fusions(&self, query: &Query, near: Option<&Vec<i32>>) -> Fusions {
         let mut fusions = Fusions::default();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            fusions.table = Fusion::new(semantic.weight, self.scale, self.by_meaning(meaning, 1, &|_| true).1);
+            let nearest = match near {
+                Some(near) => near.iter().copied().max().unwrap_or(0),
+                None if self.compares_all() => self.all_by_meaning(meaning).into_iter().max().unwrap_or(0),
+                None => self.by_meaning(meaning, 1, &|_| true).1,
+            };
+            fusions.table = Fusion::new(semantic.weight, self.scale, nearest);
         }
         if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
             fusions.model = Fusion::new(*weight, self.scale, model.similarities(meaning).max().unwrap_or(0));
@@ -966,6 +1008,12 @@ impl Index {
         });
         idf(self.items_at_build(), frequency.unwrap_or(0))
     }
+}
+
+/// The similarities of all `items` of an image.
+fn similarities(vectors: DocumentVectors<'_>, meaning: &QueryVector, items: usize) -> Vec<i32> {
+    let one_by_one = || (0..items as u32).map(|item| vectors.similarity(item, meaning)).collect();
+    vectors.all(meaning, items).unwrap_or_else(one_by_one)
 }
 
 /// The `k` best of all scores, and those equal to the last of them.
@@ -1319,7 +1367,7 @@ mod tests {
             tools in tools(), query in sentence(8), k in 0usize..20, modulus in 1u32..4, scorer in scorer(),
         ) {
             let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            // The semantic side compares what both sides propose, not everything.
+            // What is found by meaning alone is not all that has a score: see `fuse.rs`.
             let config = RoutingConfig { scorer, semantic: 0.0, ..RoutingConfig::default() };
             let index = Index::build(&catalog(&tools), &config);
             let analyzed = index.analyze(&query);

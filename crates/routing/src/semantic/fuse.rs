@@ -30,8 +30,8 @@ const FIRST_SCORED: usize = 2;
 /// items further away would only fill the list.
 const FOUND_WITHIN: i32 = 2;
 
-/// Scores in 32 bits of floating point are off by less than this share of them, with room: each of five roundings is off by
-/// 2⁻²⁴ at most, on either side of a comparison.
+/// Scores in 32 bits of floating point are off by less than this share of them, with room: each of six roundings is off by
+/// 2⁻²⁴ at most, on either side of a comparison, and each of two of the bound.
 const ROUNDED: f32 = 1.0 / (1 << 19) as f32;
 
 /// And by this many units, since parts are rounded down.

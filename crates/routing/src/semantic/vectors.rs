@@ -21,8 +21,8 @@ use crate::image::{Image, ImageBuilder, Part};
 use contextweaver_core::catalog::SelectableItem;
 
 /// Larger catalogs have sketches. Up to here it takes less time to compare everything than to look at sketches and at the
-/// vectors that they point to.
-const MOST_COMPARED: usize = 32_768;
+/// vectors that they point to. The tests of this crate have catalogs of both kinds.
+const MOST_COMPARED: usize = if cfg!(test) { 100 } else { 32_768 };
 
 /// The number of tools whose vectors are stored together.
 const PANEL: usize = 32;
@@ -443,7 +443,7 @@ mod tests {
     fn image(rows: &[[i8; DIMS]], sketched: bool) -> Image {
         let mut image = ImageBuilder::until(Part::Vectors);
         let vectors: Vec<ToolVector> = rows.iter().copied().map(ToolVector).collect();
-        DocumentVectors::write(&vectors, if sketched { 0 } else { MOST_COMPARED }, &mut image);
+        DocumentVectors::write(&vectors, if sketched { 0 } else { usize::MAX }, &mut image);
         image.finish()
     }
 
