@@ -3,7 +3,7 @@ the other collections, and other functions of the cosine."""
 
 import numpy as np
 
-from measuring import by_meaning, measures
+from measuring import beside_best, by_meaning, first_ten, measures
 from words import words
 
 # How much meaning counts, in shares of what it does; ONE is the name of the same for every query.
@@ -16,9 +16,9 @@ BY = {
 }
 # What the cosines `near` of the tools add to their scores, in rare words.
 SHAPES = {
-    "the cosine, divided by the best": lambda near: np.maximum(near, 0) / max(near.max(), 1e-9),
-    "its cube": lambda near: (np.maximum(near, 0) / max(near.max(), 1e-9)) ** 3,
-    "its fourth power": lambda near: (np.maximum(near, 0) / max(near.max(), 1e-9)) ** 4,
+    "the cosine, divided by the best": beside_best,
+    "its cube": lambda near: beside_best(near) ** 3,
+    "its fourth power": lambda near: beside_best(near) ** 4,
     "e to the distance from the best cosine, by .1": lambda near: np.exp((near - near.max()) / 0.1),
     "e to the distance from the best cosine, by .2": lambda near: np.exp((near - near.max()) / 0.2),
     "three times the cosine": lambda near: 3 * np.maximum(near, 0),
@@ -39,11 +39,10 @@ def tried(scored):
     gained, told, shaped = {}, {}, {shape: {} for shape in SHAPES}
     for name, line, groups, near, by_words, rare in scored:
         meaning = rare * by_meaning(near)
-        ranked = (np.argsort(-(by_words + weight * meaning), kind="stable")[:10] for weight in WEIGHTS)
+        ranked = (first_ten(by_words + weight * meaning) for weight in WEIGHTS)
         gained.setdefault(name, []).append([measures(of, groups, 5) for of in ranked])
         for shape, of in SHAPES.items():
-            order = np.argsort(-(by_words + rare * of(near)), kind="stable")[:10]
-            shaped[shape].setdefault(name, []).append(measures(order, groups, 5))
+            shaped[shape].setdefault(name, []).append(measures(first_ten(by_words + rare * of(near)), groups, 5))
         best = np.pad(np.sort(by_words / rare)[::-1], (0, 5))
         nearest, length = np.pad(np.sort(near)[::-1], (0, 2)), len(words(line))
         told.setdefault(name, []).append((

@@ -60,9 +60,19 @@ class Collection:
                 self.first.append(found[query["id"]])
 
 
+def beside_best(near):
+    """The cosines of the tools in shares of the best; none is negative."""
+    return np.maximum(near, 0) / max(near.max(), 1e-9)
+
+
 def by_meaning(near):
     """What the cosines of the tools add to their scores, in shares of the most that they may."""
-    return np.square(np.maximum(near, 0) / max(near.max(), 1e-9))
+    return np.square(beside_best(near))
+
+
+def first_ten(scores):
+    """The tools with the highest scores, ties by number."""
+    return np.argsort(-scores, kind="stable")[:10]
 
 
 def measures(ranked, groups, depth=1):
@@ -93,7 +103,7 @@ def rare_word(count):
 
 def alone_and_fused(near, scores, most, groups):
     """nDCG@10 and recall@5 by the cosines `near`, and by `scores` with at most `most` added for meaning."""
-    orders = (np.argsort(-by, kind="stable")[:10] for by in (near, scores + most * by_meaning(near)))
+    orders = map(first_ten, (near, scores + most * by_meaning(near)))
     return [value for order in orders for value in measures(order, groups, 5)]
 
 

@@ -590,9 +590,9 @@ impl Index {
         let (hits, best, fusions) = if let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) {
             // Encoding the query costs more than comparing it with every tool.
             let all = self.all_by_words(query, scratch);
-            let best = all.iter().copied().max().unwrap_or(0);
+            let best = largest(&all);
             let near = query.meaning.as_ref().map(|meaning| self.all_by_meaning(meaning)).unwrap_or_default();
-            let fusions = self.fusions(query, self.compares_all().then_some(&near));
+            let fusions = self.fusions(query, self.compares_all().then_some(near.as_slice()));
             let by_table = |item: u32| near.get(item as usize).copied().unwrap_or(0);
             (rank(&all, &fusions, by_table, model.similarities(meaning), depth, &allow), best, fusions)
         } else if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
@@ -617,7 +617,7 @@ impl Index {
                 }
                 Depth::ThroughTies(k) => {
                     let all = self.all_by_words(query, scratch);
-                    (through_ties(&all, k, &allow), all.iter().copied().max().unwrap_or(0), Fusions::default())
+                    (through_ties(&all, k, &allow), largest(&all), Fusions::default())
                 }
             }
         };
@@ -636,10 +636,7 @@ impl Index {
         let allowed = |side| move |item| patch.number(side, item).is_some_and(allow);
         let first = self.lists().search(&query.terms, k, &allowed(Side::First), &mut scratch.scores);
         let second = second.search(&scratch.second_terms, k, &allowed(Side::Second), &mut scratch.second_scores);
-        let numbered = |side| move |hit: &Hit| Some(Hit { item: patch.number(side, hit.item)?, ..*hit });
-        let both = first.hits.iter().filter_map(numbered(Side::First));
-        let mut hits: Vec<Hit> = both.chain(second.hits.iter().filter_map(numbered(Side::Second))).collect();
-        hits.sort_unstable_by_key(Hit::order);
+        let mut hits = patch.merged(&first.hits, &second.hits);
         hits.truncate(k);
         Found { hits, best: first.best.max(second.best) }
     }
@@ -652,12 +649,7 @@ impl Index {
             return Cow::Borrowed(first);
         };
         let second = second.score_all(&scratch.second_terms, &mut scratch.second_scores);
-        let of = |item| match patch.place(item) {
-            Some((Side::First, item)) => first.get(item as usize),
-            Some((Side::Second, item)) => second.get(item as usize),
-            None => None,
-        };
-        Cow::Owned((0..self.items() as u32).map(|item| of(item).copied().unwrap_or(0)).collect())
+        Cow::Owned(patch.arranged(first, second))
     }
 
     /// The score by words of one item after [`Self::by_words`] or [`Self::all_by_words`].
@@ -697,14 +689,12 @@ impl Index {
         allow: &impl Fn(u32) -> bool,
         scratch: &mut Scratch,
     ) -> (Vec<Hit>, u32, Fusion) {
-        let nearest = |near: &[i32]| near.iter().copied().max().unwrap_or(0);
-        let best = |scores: &[u32]| scores.iter().copied().max().unwrap_or(0);
         let first = self.lists().score_all(&query.terms, &mut scratch.scores);
         let mut near = similarities(self.vectors(), meaning, self.items as usize);
         let Some((patch, lists)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
             scratch.second_scores.forget_read();
-            let table = fusion(nearest(&near));
-            return (table.rank_all(first, &near, depth, allow), best(first), table);
+            let table = fusion(largest(&near));
+            return (table.rank_all(first, &near, depth, allow), largest(first), table);
         };
         for item in &patch.gone {
             if let Some(similarity) = near.get_mut(*item as usize) {
@@ -713,17 +703,13 @@ impl Index {
         }
         let second = lists.score_all(&scratch.second_terms, &mut scratch.second_scores);
         let added = similarities(DocumentVectors::of(&patch.image), meaning, patch.added());
-        let table = fusion(nearest(&near).max(nearest(&added)));
+        let table = fusion(largest(&near).max(largest(&added)));
         let ranked = |side, scores: &[u32], near: &[i32]| {
-            let allowed = |item| patch.number(side, item).is_some_and(allow);
-            let hits = table.rank_all(scores, near, depth, &allowed).into_iter();
-            hits.filter_map(move |hit| Some(Hit { item: patch.number(side, hit.item)?, ..hit }))
+            table.rank_all(scores, near, depth, &|item| patch.number(side, item).is_some_and(allow))
         };
-        let mut hits: Vec<Hit> =
-            ranked(Side::First, first, &near).chain(ranked(Side::Second, second, &added)).collect();
-        hits.sort_unstable_by_key(Hit::order);
+        let mut hits = patch.merged(&ranked(Side::First, first, &near), &ranked(Side::Second, second, &added));
         depth.cut(&mut hits);
-        (hits, best(first).max(best(second)), table)
+        (hits, largest(first).max(largest(second)), table)
     }
 
     /// The similarity of every item of the catalog.
@@ -731,12 +717,7 @@ impl Index {
         let first = similarities(self.vectors(), meaning, self.items as usize);
         let Some(patch) = &self.patch else { return first };
         let second = similarities(DocumentVectors::of(&patch.image), meaning, patch.added());
-        let place = |item| match patch.place(item) {
-            Some((Side::First, item)) => first.get(item as usize),
-            Some((Side::Second, item)) => second.get(item as usize),
-            None => None,
-        };
-        (0..self.items() as u32).map(|item| place(item).copied().unwrap_or(0)).collect()
+        patch.arranged(&first, &second)
     }
 
     /// The `k` nearest items by meaning, and the best similarity of all.
@@ -794,7 +775,7 @@ impl Index {
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
         let mut scratch = Scratch::default();
         let words = self.all_by_words(query, &mut scratch);
-        let best = words.iter().copied().max().unwrap_or(0);
+        let best = largest(&words);
         let fusion = self.fusions(query, None);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
@@ -823,12 +804,12 @@ impl Index {
 
     /// How much each semantic part counts for a query; `near` are the similarities of all items by the table, where they
     /// are known.
-    fn fusions(&self, query: &Query, near: Option<&Vec<i32>>) -> Fusions {
+    fn fusions(&self, query: &Query, near: Option<&[i32]>) -> Fusions {
         let mut fusions = Fusions::default();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             let nearest = match near {
-                Some(near) => near.iter().copied().max().unwrap_or(0),
-                None if self.compares_all() => self.all_by_meaning(meaning).into_iter().max().unwrap_or(0),
+                Some(near) => largest(near),
+                None if self.compares_all() => largest(&self.all_by_meaning(meaning)),
                 None => self.by_meaning(meaning, 1, &|_| true).1,
             };
             fusions.table = Fusion::new(semantic.weight, self.scale, nearest);
@@ -1008,6 +989,11 @@ impl Index {
         });
         idf(self.items_at_build(), frequency.unwrap_or(0))
     }
+}
+
+/// The largest of these numbers; 0 where there are none.
+fn largest<N: Copy + Ord + Default>(numbers: &[N]) -> N {
+    numbers.iter().copied().max().unwrap_or_default()
 }
 
 /// The similarities of all `items` of an image.

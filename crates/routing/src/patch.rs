@@ -9,6 +9,7 @@
 use rustc_hash::FxHashMap;
 
 use super::config::RoutingConfig;
+use super::hit::Hit;
 use super::image::Image;
 use super::index::{Index, TermId};
 use super::indexing;
@@ -108,6 +109,28 @@ impl Patch {
     /// The image of an item of the catalog and its number there.
     pub(super) fn place(&self, item: u32) -> Option<(Side, u32)> {
         self.places.get(item as usize).copied()
+    }
+
+    /// The values of the items of both images, by item of the catalog.
+    pub(super) fn arranged<T: Copy + Default>(&self, first: &[T], second: &[T]) -> Vec<T> {
+        let of = |&(side, item): &(Side, u32)| {
+            let values = match side {
+                Side::First => first,
+                Side::Second => second,
+            };
+            values.get(item as usize).copied().unwrap_or_default()
+        };
+        self.places.iter().map(of).collect()
+    }
+
+    /// The hits of both images in one ranking, by item of the catalog, without those that were removed.
+    pub(super) fn merged(&self, first: &[Hit], second: &[Hit]) -> Vec<Hit> {
+        let numbered = |side| move |hit: &Hit| Some(Hit { item: self.number(side, hit.item)?, ..*hit });
+        let both =
+            first.iter().filter_map(numbered(Side::First)).chain(second.iter().filter_map(numbered(Side::Second)));
+        let mut hits: Vec<Hit> = both.collect();
+        hits.sort_unstable_by_key(Hit::order);
+        hits
     }
 
     /// The number in the second image of a term or pair of the index.

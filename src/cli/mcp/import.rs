@@ -605,6 +605,15 @@ fn has_gateway(place: &Place) -> bool {
 mod tests {
     use super::*;
 
+    /// What `mcp import` makes of a file with these options, and what it shows.
+    fn imported(file: &Path, more: &[&str]) -> (anyhow::Result<Outcome>, String) {
+        let mut words = vec!["contextweaver", "mcp", "import", file.to_str().unwrap()];
+        words.extend(more);
+        let mut out = Vec::new();
+        let outcome = crate::cli::run(words.iter().map(Into::into), &mut out);
+        (outcome, String::from_utf8(out).unwrap())
+    }
+
     #[test]
     #[cfg(unix)]
     fn neither_an_input_nor_a_clients_file_is_written_over() {
@@ -657,13 +666,7 @@ mod tests {
 }
 "#;
         std::fs::write(&file, text).unwrap();
-        let run = |more: &[&str]| {
-            let mut words = vec!["contextweaver", "mcp", "import", file.to_str().unwrap()];
-            words.extend(more);
-            let mut out = Vec::new();
-            let outcome = crate::cli::run(words.iter().map(Into::into), &mut out);
-            (outcome, String::from_utf8(out).unwrap())
-        };
+        let run = |more: &[&str]| imported(&file, more);
         let config_path = config.to_str().unwrap();
         let (outcome, shown) = run(&["--write", config_path, "--apply"]);
         outcome.unwrap();
@@ -733,13 +736,7 @@ mod tests {
         let text = r#"{"mcpServers": {"forge": {"command": "/bin/forge", "env": {"TOKEN": "old-s3cret"}}}}"#;
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let run = |more: &[&str]| {
-            let mut words = vec!["contextweaver", "mcp", "import", file.to_str().unwrap()];
-            words.extend(more);
-            let mut out = Vec::new();
-            let outcome = crate::cli::run(words.iter().map(Into::into), &mut out);
-            (outcome, String::from_utf8(out).unwrap())
-        };
+        let run = |more: &[&str]| imported(&file, more);
         let apply = || run(&["--write", config.to_str().unwrap(), "--apply"]).0.unwrap();
         let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
         let changed = |from: &str, to: &str| {

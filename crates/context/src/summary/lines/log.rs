@@ -459,25 +459,32 @@ fn dated(stamp: &str) -> Option<([&str; 3], &str)> {
 fn times(text: &str) -> Option<Piece> {
     let mut stamps = text.lines().filter_map(time);
     let first = stamps.next()?;
-    let (mut least, mut most, mut last) = (first, first, first);
-    let (mut is_dated, mut is_sorted) = (dated(first).is_some(), true);
-    for stamp in stamps {
-        match (dated(first), dated(stamp)) {
-            (Some((form, _)), Some((other, at))) => {
-                is_dated &= form == other;
-                least = if dated(least).is_some_and(|(_, least)| at < least) { stamp } else { least };
-                most = if dated(most).is_some_and(|(_, most)| at >= most) { stamp } else { most };
+    let mut last = first;
+    let range = if let Some((form, at)) = dated(first) {
+        let (mut least, mut most, mut is_one_form) = ((at, first), (at, first), true);
+        // Those without a date are times within a message.
+        for (stamp, (other, at)) in stamps.filter_map(|stamp| Some((stamp, dated(stamp)?))) {
+            is_one_form &= other == form;
+            if at < least.0 {
+                least = (at, stamp);
             }
-            // A time within a message.
-            (Some(_), None) => continue,
-            (None, _) => is_sorted &= (last.len(), last) <= (stamp.len(), stamp),
+            if at >= most.0 {
+                most = (at, stamp);
+            }
+            last = stamp;
         }
-        last = stamp;
-    }
-    let text = match dated(first) {
-        Some(_) if is_dated => format!("time range: {least} to {most}"),
-        None if is_sorted => format!("time range: {first} to {last}"),
-        _ => format!("first time {first}, last time {last}"),
+        is_one_form.then_some((least.1, most.1))
+    } else {
+        let mut is_sorted = true;
+        for stamp in stamps {
+            is_sorted &= (last.len(), last) <= (stamp.len(), stamp);
+            last = stamp;
+        }
+        is_sorted.then_some((first, last))
+    };
+    let text = match range {
+        Some((least, most)) => format!("time range: {least} to {most}"),
+        None => format!("first time {first}, last time {last}"),
     };
     Some(Piece::line(rank::STAT_PLACE, rank::STAT, text))
 }
