@@ -3,6 +3,7 @@
 mod add;
 mod approvals;
 mod audit;
+mod call;
 mod capture;
 mod chain;
 mod doctor;
@@ -40,6 +41,8 @@ pub(super) enum Command {
     Preview(preview::Args),
     /// Check a configuration and the servers behind it, and say what to fix
     Doctor(doctor::Args),
+    /// List or call tools through the gateway, as a client does
+    Call(call::Args),
     /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
     Import(import::Args),
     /// Add a server to a configuration, which is made if there is none
@@ -79,6 +82,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Serve(args) => serve::run(args, out),
         Command::Preview(args) => preview::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
+        Command::Call(args) => call::run(args, out),
         Command::Import(args) => import::run(args, out),
         Command::Add(args) => add::run(args, out),
         Command::Remove(args) => remove::run(args, out),

@@ -1,6 +1,6 @@
 //! The commands around the gateway, in front of a server that is itself a replayed session.
 
-use crate::support::Files;
+use crate::support::{Files, Run, TOOLS};
 
 /// A session with a server of two tools.
 const SESSION: &str = r#"{"seq":1,"direction":"client","message":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}}
@@ -2152,4 +2152,61 @@ fn a_configuration_goes_through_a_link_and_into_no_device() {
     assert!(files.path("link.yaml").is_symlink() && files.path("real.yaml").is_file());
     let shown = add("/dev/null");
     assert_eq!((shown.code, shown.stderr.as_str()), (2, "error: /dev/null is not a file; name one with --config\n"));
+}
+
+#[test]
+fn the_gateway_is_tried_without_a_client() {
+    let files = Files::new();
+    let server = serde_json::json!({"command": env!("CARGO_BIN_EXE_contextweaver"), "args": ["mcp", "memory-serve", "--store", "notes.db"], "cwd": files.path("")});
+    let config = serde_json::json!({"upstreams": {"notes": server}, "diagnostics": "events.jsonl"});
+    files.write("gateway.yaml", config.to_string());
+    let call = |arguments: &[&str]| files.run(&[&["mcp", "call"], arguments].concat());
+    let listed = call(&["--format", "json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 3, "{listed}");
+    let shown = [
+        call(&["tool_browse", "query=keep a note"]),
+        // One session: what the first keeps, the second finds; a short name and an id without its hash are enough.
+        call(&["remember", "key=a", "value=\"5\"", "notes:search", r#"{"query": "a"}"#]),
+        // The first that fails is the last that is called.
+        call(&["notes:search", "notes:list"]),
+        call(&["key=a"]),
+        call(&["notes:search", "{\"query\""]),
+    ];
+    let shown: Vec<String> = shown.iter().map(Run::shown).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    nothing fits well; the nearest are:
+    notes:remember#d3e568fe — Remember a fact under a key. A fact with the same key is replaced.
+    notes:record#1a961a46 — Record an episode: in one or two sentences what was done and what came of it.
+    notes:forget#3032eb41 — Forget a fact by its key, or an episode by its id. [destructive]
+    notes:list#1bde92de — List the remembered facts by key. [read-only]
+    notes:search#baf1bc22 — Search what is remembered: facts and episodes that share words with the query, the best first. [read-only]
+    (ask again in words that a tool's author would use, one step at a time, or list `path`: `/`)
+
+    exit 0
+    remember:
+    kept as a
+    notes:search:
+    - notes:a: a: 5
+
+    exit 1
+    notes:search:
+    {"error":"ARGS_INVALID","message":"the arguments: \"query\" is a required property","path":"notes:search#baf1bc22","retryable":false,"details":{"violations":[{"path":"","reason":"\"query\" is a required property"}],"arguments":"{query: string}","example":{"query":"<query>"}}}
+
+    exit 2
+    error: the name of a tool comes before its arguments: `key=a` has none before it
+
+    exit 2
+    error: arguments of notes:search: no JSON object
+      caused by: EOF while parsing an object at line 1 column 8
+    "#);
+    let stats = files.run(&["mcp", "stats", "--format", "json"]);
+    let stats: serde_json::Value = serde_json::from_str(&stats.stdout).unwrap();
+    assert_eq!(stats["savings"]["spent"]["calls"], 2, "{stats}");
+    // With a catalog there is no server.
+    files.write("tools.json", TOOLS);
+    let found = call(&["--catalog", "tools.json", "tool_browse", "query=deploy", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(found["results"][0]["result"]["isError"], false, "{found}");
 }

@@ -125,6 +125,8 @@ pub(crate) fn shell(files: &Files, script: &str) -> Output {
     let mut shell = Command::new("sh");
     shell.args(["-euc", script]).stdin(Stdio::null()).stdout(into("out")).stderr(into("err"));
     shell.current_dir(files.path(".")).env("PATH", path).env("NO_COLOR", "1").env("COLUMNS", "100");
+    // Nothing reads or changes the files of whoever runs the tests.
+    shell.env("HOME", files.path("home")).env_remove("XDG_CONFIG_HOME");
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut shell, 0);
     let mut child = shell.spawn().unwrap();
@@ -196,7 +198,11 @@ fn folder() -> Files {
     let engine = of_checkout("docs/engines.md");
     let mut programs = engine.split("```python\n").skip(1).map(|text| text.split_once("```").unwrap().0.to_owned());
     let (engine, chooser) = (programs.next().unwrap(), programs.next().unwrap());
+    // The home of a person with a client, whose server comes with the program.
+    let notes = serde_json::json!({"command": "contextweaver", "args": ["mcp", "memory-serve", "--store", files.path("notes.db")]});
+    let client = serde_json::json!({"mcpServers": {"notes": notes}});
     for (name, text) in [
+        ("home/.cursor/mcp.json", client.to_string()),
         ("gold/household/catalog.json", tools.clone()),
         ("servers/home.json", tools.clone()),
         ("before.json", tools.clone()),
@@ -269,11 +275,10 @@ fn what_pages_say_is_what_happens() {
     insta::assert_snapshot!(told, @r#"
     CONTRIBUTING.md: blocks run 0, outputs compared 0
         not run: it compiles.
-    README.md: blocks run 4, outputs compared 1
+    README.md: blocks run 5, outputs compared 1
         not run: scripts/package-test does, in empty environments.
         not run: scripts/image-test does, where there is nothing but a container runtime.
         not run: it compiles.
-        not run: it starts your servers and changes the files of your clients.
         not run: scripts/http-test asks a server.
     docs/ci.md: blocks run 3, outputs compared 0
         not run: a gate that fails ends it.
@@ -290,16 +295,10 @@ fn what_pages_say_is_what_happens() {
         not run: the check of this project does, on a whole collection.
         not run: it installs the packages of others.
         not run: it names files of your own.
-    docs/fewer-tokens.md: blocks run 2, outputs compared 3
-        not run: it reads the files of the clients on your machine.
-        not run: it starts your servers and changes the file of your client.
-        not run: it reads what your gateway wrote.
+    docs/fewer-tokens.md: blocks run 6, outputs compared 3
     docs/formats.md: blocks run 1, outputs compared 0
     docs/from-contextweaver-py.md: blocks run 0, outputs compared 0
-    docs/gateway.md: blocks run 3, outputs compared 4
-        not run: it reads the files of the clients on your machine.
-        not run: it changes the files of your clients.
-        not run: it starts your servers.
+    docs/gateway.md: blocks run 7, outputs compared 4
         not run: it changes the settings of a client.
         not run: it installs a package and serves until it is ended.
         not run: it goes on until it is ended.

@@ -84,7 +84,7 @@ pub use protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 pub use results::artifacts::ArtifactsConfig;
 pub use server::gateway::{Gateway, Opening};
 pub use server::live::Live;
-pub use server::local_client::{LocalClient, LocalError};
+pub use server::local_client::{LocalClient, LocalError, LocalSession};
 pub use session::client::{Caller, Session};
 pub use session::elicitation::Questions;
 pub use session::identity::Identity;

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use contextweaver_core::files::ReadError;
-use contextweaver_gateway::{ClientFile, GatewayEntry, Place, Present, convert_beside, discover, quoted, resolved};
+use contextweaver_gateway::{
+    ClientFile, GatewayConfig, GatewayEntry, Mode, Place, Present, convert_beside, discover, quoted, resolved,
+};
 
 /// The configuration where none is named.
 pub(super) const CONFIG: &str = "gateway.yaml";
@@ -81,6 +83,21 @@ pub(super) fn present(path: &Path, files: &[ClientFile]) -> Result<Present> {
     }
     values.remove("PATH");
     Ok(Present::of(&text, path, values)?)
+}
+
+/// The configuration at `path`, served in `mode` where one is given, with the values that a client would start the gateway with; and
+/// these values, of the clients' files `named` and of those of the known clients.
+///
+/// # Errors
+/// It is not a configuration. What is wrong with a client's file is in place of the values: a configuration without variables
+/// needs none.
+pub(super) fn load(path: &Path, mode: Option<Mode>, named: &[PathBuf]) -> Result<(GatewayConfig, Result<Values>)> {
+    let values = Values::of(path, named);
+    let config = GatewayConfig::load_for_with(path, mode, &|name| match &values {
+        Ok(values) => values.get(name),
+        Err(_) => std::env::var(name).ok(),
+    })?;
+    Ok((config, values))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::block_on;
-use super::chain::{self, Values};
+use super::chain;
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
@@ -44,12 +44,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Some(catalog) => GatewayConfig { catalog: Some(catalog.clone().into()), ..GatewayConfig::default() },
         None => {
             let path = chain::config(args.config.as_deref())?;
-            // A configuration without variables needs no values; what is wrong with it is said by the next line.
-            let values = Values::of(&path, &args.client);
-            let config = GatewayConfig::load_with(&path, &|name| match &values {
-                Ok(values) => values.get(name),
-                Err(_) => std::env::var(name).ok(),
-            })?;
+            let (config, values) = chain::load(&path, None, &args.client)?;
             next = Some((values?.next(&path, &args.client, config.diagnostics.is_some()), path));
             config
         }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
-use super::chain::{self, Values};
+use super::chain;
 use crate::cli::again::{PATIENCE, read_again};
 use crate::cli::http::{HttpArgs, Signal, Told, address, signals};
 use crate::cli::terminal::line;
@@ -104,13 +104,7 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
     });
     let mut config = match &file_of(args)? {
         // A look has the values that a client would start the gateway with.
-        Some(path) if args.dry_run => {
-            let values = Values::of(path, &[]).ok();
-            let own = |name: &str| std::env::var(name).ok();
-            GatewayConfig::load_for_with(path, mode, &|name| {
-                values.as_ref().map_or_else(|| own(name), |all| all.get(name))
-            })?
-        }
+        Some(path) if args.dry_run => chain::load(path, mode, &[])?.0,
         Some(path) => GatewayConfig::load_for(path, mode)?,
         None => {
             let answers = args.answers.clone();

@@ -1,9 +1,9 @@
-//! A client in the same process that waits for its answers.
+//! A client in the same process, without bytes on a wire.
 //!
-//! What measures or tests a gateway asks one thing after the other and knows nothing of tasks: this client brings its
-//! own runtime, on the thread that calls it. It takes part as any other client does, one session from the handshake on,
-//! without bytes on a wire. It answers no question that an upstream asks through the gateway. Handles of its results are
-//! made of the results alone, without a key: what is measured is the same in every process.
+//! [`LocalSession`] takes part as any other client does, one session from the handshake on, and answers no question that
+//! an upstream asks through the gateway. What measures or tests a gateway asks one thing after the other and knows nothing
+//! of tasks: for it, [`LocalClient`] brings its own runtime, on the thread that calls it. Handles of its results are made of
+//! the results alone, without a key: what is measured is the same in every process.
 
 use std::sync::Arc;
 
@@ -38,12 +38,72 @@ pub enum LocalError {
     Handshake(RpcError),
 }
 
+/// A client of a gateway in this process, from the handshake on. It offers nothing: what it would be asked fails at once.
+#[derive(Debug)]
+pub struct LocalSession {
+    gateway: Arc<Gateway>,
+    session: Arc<Session>,
+}
+
+impl LocalSession {
+    /// Introduces a client by its name.
+    ///
+    /// # Errors
+    /// The gateway refuses the handshake.
+    pub async fn open(gateway: Arc<Gateway>, client: &str) -> Result<Self, RpcError> {
+        let session = Session::new("local");
+        gateway.enter(&session);
+        let opened = Self { gateway, session };
+        let hello = json!({
+            "protocolVersion": LEGACY_VERSIONS[0],
+            "capabilities": {},
+            "clientInfo": {"name": client, "version": env!("CARGO_PKG_VERSION")},
+        });
+        opened.request("initialize", &hello).await?;
+        Ok(opened)
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// The error with which the gateway answers, for what is not a request of the protocol.
+    pub async fn request(&self, method: &str, params: &impl Serialize) -> Outcome {
+        let params = Raw::of(params);
+        self.gateway.answer(&self.caller(), method, Some(&params)).await
+    }
+
+    /// Calls a tool of the gateway.
+    ///
+    /// # Errors
+    /// As [`Self::request`]; a failure of the tool is a result.
+    pub async fn call(&self, tool: &str, arguments: &impl Serialize) -> Outcome {
+        #[derive(Serialize)]
+        struct Call<'c, A> {
+            name: &'c str,
+            arguments: &'c A,
+        }
+        self.request("tools/call", &Call { name: tool, arguments }).await
+    }
+
+    /// The definitions of `tools/list`, all pages together, each as it is sent.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub async fn tools(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
+        listed(&self.gateway, &self.caller()).await
+    }
+
+    /// Who asks. Nobody reads what belongs to a request: its messages are dropped.
+    fn caller(&self) -> Caller {
+        Caller::new(Arc::clone(&self.session), self.session.client(), mpsc::channel(1).0)
+    }
+}
+
 /// A gateway and its only client, on the thread that asks.
 #[derive(Debug)]
 pub struct LocalClient {
     runtime: Runtime,
-    gateway: Arc<Gateway>,
-    session: Arc<Session>,
+    client: LocalSession,
 }
 
 impl LocalClient {
@@ -56,57 +116,38 @@ impl LocalClient {
         // Figures that are taken of a gateway must not depend on a key.
         let artifacts = Artifacts::open(&config.artifacts).map_err(StartError::from)?.without_key();
         let gateway = runtime.block_on(async { Gateway::begin_on(config, artifacts).await?.open().await })?;
-        let session = Session::new("local");
-        gateway.enter(&session);
-        let client = Self { runtime, gateway, session };
-        let hello = json!({
-            "protocolVersion": LEGACY_VERSIONS[0],
-            "capabilities": {},
-            "clientInfo": {"name": "local", "version": env!("CARGO_PKG_VERSION")},
-        });
-        client.request("initialize", &hello).map_err(LocalError::Handshake)?;
-        Ok(client)
+        let client = runtime.block_on(LocalSession::open(gateway, "local")).map_err(LocalError::Handshake)?;
+        Ok(Self { runtime, client })
     }
 
-    /// Sends a request and waits for its result.
+    /// As [`LocalSession::request`].
     ///
     /// # Errors
-    /// The error with which the gateway answers, for what is not a request of the protocol.
+    /// As there.
     pub fn request(&self, method: &str, params: &impl Serialize) -> Outcome {
-        let params = Raw::of(params);
-        self.runtime.block_on(self.gateway.answer(&self.caller(), method, Some(&params)))
+        self.runtime.block_on(self.client.request(method, params))
     }
 
-    /// Who asks. Nobody reads what belongs to a request: its messages are dropped, and a question fails at once.
-    fn caller(&self) -> Caller {
-        Caller::new(Arc::clone(&self.session), self.session.client(), mpsc::channel(1).0)
-    }
-
-    /// Calls a tool of the gateway.
+    /// As [`LocalSession::call`].
     ///
     /// # Errors
-    /// As [`Self::request`]; a failure of the tool is a result.
+    /// As there.
     pub fn call(&self, tool: &str, arguments: &impl Serialize) -> Outcome {
-        #[derive(Serialize)]
-        struct Call<'c, A> {
-            name: &'c str,
-            arguments: &'c A,
-        }
-        self.request("tools/call", &Call { name: tool, arguments })
+        self.runtime.block_on(self.client.call(tool, arguments))
     }
 
-    /// The definitions of `tools/list`, all pages together, each as it is sent.
+    /// As [`LocalSession::tools`].
     ///
     /// # Errors
-    /// As [`Self::request`].
+    /// As there.
     pub fn tools(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
-        self.runtime.block_on(listed(&self.gateway, &self.caller()))
+        self.runtime.block_on(self.client.tools())
     }
 
     /// The gateway that answers this client.
     #[must_use]
     pub fn gateway(&self) -> &Gateway {
-        &self.gateway
+        &self.client.gateway
     }
 
     /// What the gateway has stored.
@@ -126,7 +167,7 @@ impl LocalClient {
     }
 
     fn store(&self) -> Holdings {
-        self.gateway.artifacts().of(&self.session)
+        self.gateway().artifacts().of(&self.client.session)
     }
 }
 
