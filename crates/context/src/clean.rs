@@ -94,7 +94,9 @@ pub fn is_unseen(c: char) -> bool {
         | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' => true,
         '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
+        // Controls of shorthand, of musical notes and of hieroglyphs.
+        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{13430}'..='\u{1343f}' => true,
         // Tags and the further variation selectors: whole texts can be hidden in them.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
@@ -102,7 +104,8 @@ pub fn is_unseen(c: char) -> bool {
 }
 
 /// Characters that scripts and emoji are written with, and of no account where a marker is looked for.
-fn is_joiner(c: char) -> bool {
+#[must_use]
+pub fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}') || is_selector(c)
 }
 
@@ -112,10 +115,10 @@ fn is_selector(c: char) -> bool {
 }
 
 /// Whether a joiner or selector does nothing that is seen after the character before it, so that it can only hide
-/// something: one more of its kind, or a selector after what has a single form.
+/// something: one more of its kind, a joiner after a letter that joins nothing, or a selector after what has a single form.
 fn is_idle(before: Option<char>, c: char) -> bool {
     match before {
-        Some(before) if !is_selector(c) => is_joiner(before) && !is_selector(before),
+        Some(before) if !is_selector(c) => before.is_ascii() || (is_joiner(before) && !is_selector(before)),
         // Digits, `#` and `*` have a form on keys.
         Some('0'..='9' | '#' | '*') => false,
         Some(before) => before.is_ascii() || before.is_whitespace() || is_joiner(before),

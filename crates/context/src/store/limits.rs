@@ -7,11 +7,14 @@
 //! Content is counted once, however many handles refer to it. An evicted handle is remembered as evicted until it is
 //! stored again or deleted, so that a model learns to repeat the call instead of doubting the handle; only the latest
 //! of very many are remembered.
+//!
+//! An evicted artifact is gone for its readers at once, and removed from the store as soon as that works: a store that
+//! refuses to remove one still serves the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +83,19 @@ struct Books {
     contents: BTreeMap<ContentHash, (u64, usize)>,
     bytes: u64,
     evicted: Evicted,
+    /// Those that are evicted and still in the store.
+    doomed: VecDeque<Handle>,
+    /// When they are tried again, where one could not be removed.
+    again: Duration,
+    /// Those that are being stored now, with how often: they must not be removed meanwhile.
+    arriving: BTreeMap<Handle, usize>,
 }
+
+/// How long removing waits after it has failed.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a call removes what others have left behind: a store may be far away.
+const LONGEST_REMOVAL: Duration = Duration::from_millis(100);
 
 /// The number of evicted handles that are remembered; an older one counts as unknown.
 const MOST_EVICTED: usize = 10_000;
@@ -151,9 +166,12 @@ impl Books {
         }
     }
 
-    /// The oldest artifact and the limit that it exceeds, if any.
+    /// The oldest artifact and the limit that it exceeds, if any. One that is being stored again is about to be the youngest.
     fn over(&self, limits: &Limits, now: Duration) -> Option<(Handle, String)> {
         let (_, oldest) = self.by_age.first_key_value()?;
+        if self.arriving.contains_key(&oldest.handle) {
+            return None;
+        }
         let reason = match limits {
             Limits { ttl: Some(ttl), .. } if now.saturating_sub(oldest.stored) >= *ttl => {
                 format!("it was kept for {} s", ttl.as_secs_f64())
@@ -168,6 +186,19 @@ impl Books {
         };
         Some((oldest.handle.clone(), reason))
     }
+
+    fn arrives(&mut self, handle: &Handle) {
+        *self.arriving.entry(handle.clone()).or_default() += 1;
+    }
+
+    fn has_arrived(&mut self, handle: &Handle) {
+        if let Some(times) = self.arriving.get_mut(handle) {
+            *times -= 1;
+            if *times == 0 {
+                self.arriving.remove(handle);
+            }
+        }
+    }
 }
 
 impl<S: ArtifactStore, C: Clock> Limited<S, C> {
@@ -175,7 +206,7 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
     /// count as stored now, in the order of their handles. A new decorator takes an empty ledger.
     ///
     /// # Errors
-    /// [`StoreError`] when the store could not be listed, or artifacts beyond the limits could not be removed.
+    /// [`StoreError`] when the store could not be listed.
     pub fn new(store: S, limits: Limits, clock: C, ledger: Ledger) -> Result<Self, StoreError> {
         let mut there: BTreeMap<Handle, ArtifactRef> =
             store.list()?.into_iter().map(|reference| (reference.handle.clone(), reference)).collect();
@@ -201,7 +232,7 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
             }
         }
         let limited = Self { store, limits, clock, books: Mutex::new(books) };
-        limited.evict(&mut lock(&limited.books))?;
+        limited.evict(&mut lock(&limited.books));
         Ok(limited)
     }
 
@@ -226,21 +257,43 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
         self.store
     }
 
-    /// Removes the oldest artifacts until the limits are kept.
-    fn evict(&self, books: &mut Books) -> Result<(), StoreError> {
+    /// Evicts the oldest artifacts until the limits are kept, and removes what is evicted as far as that works now.
+    fn evict(&self, books: &mut Books) {
         let now = self.clock.now();
         while let Some((handle, reason)) = books.over(&self.limits, now) {
-            self.store.delete(&handle)?;
             books.remove(&handle);
-            books.evicted.insert(handle, reason);
+            books.evicted.insert(handle.clone(), reason);
+            books.doomed.push_back(handle);
         }
-        Ok(())
+        // A clock that was set back must not make it wait for longer.
+        if (Duration::from_nanos(1)..=PAUSE).contains(&books.again.saturating_sub(now)) {
+            return;
+        }
+        let began = Instant::now();
+        for _ in 0..books.doomed.len() {
+            let Some(handle) = books.doomed.pop_front() else { break };
+            let is_back = books.numbers.contains_key(&handle);
+            let stays = books.arriving.contains_key(&handle);
+            if !is_back && (stays || self.store.delete(&handle).is_err()) {
+                books.doomed.push_back(handle);
+                if !stays {
+                    books.again = now + PAUSE;
+                }
+            }
+            if began.elapsed() > LONGEST_REMOVAL {
+                break;
+            }
+        }
+        // Of very many that cannot be removed, the first are left to whoever keeps the store.
+        while books.doomed.len() > MOST_EVICTED {
+            books.doomed.pop_front();
+        }
     }
 
     /// Refuses a handle that was evicted.
     fn check(&self, handle: &Handle) -> Result<(), StoreError> {
         let mut books = lock(&self.books);
-        self.evict(&mut books)?;
+        self.evict(&mut books);
         match books.evicted.reason(handle) {
             Some(reason) => Err(StoreError::Evicted { handle: handle.clone(), reason: reason.to_owned() }),
             None => Ok(()),
@@ -262,17 +315,20 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
 
 impl<S: ArtifactStore, C: Clock> ArtifactStore for Limited<S, C> {
     /// As the trait says. Artifacts that have to make room are removed after the new one is stored, so that a failure
-    /// loses nothing. If removing fails, the new artifact is stored all the same, and the rest is removed with the next
-    /// call.
+    /// loses nothing. What cannot be removed now is removed by a later call.
     fn put(&self, handle: &Handle, bytes: &[u8], media_type: &str, label: &str) -> Result<ArtifactRef, StoreError> {
         let size = bytes.len() as u64;
         if let Some(limit) = self.limits.max_bytes.map(NonZeroU64::get).filter(|&limit| size > limit) {
             return Err(StoreError::TooLarge { handle: handle.clone(), size, limit });
         }
+        // Others are served while it is stored.
+        lock(&self.books).arrives(handle);
+        let stored = self.store.put(handle, bytes, media_type, label);
         let mut books = lock(&self.books);
-        let reference = self.store.put(handle, bytes, media_type, label)?;
+        books.has_arrived(handle);
+        let reference = stored?;
         books.add(&reference, self.clock.now());
-        self.evict(&mut books)?;
+        self.evict(&mut books);
         Ok(reference)
     }
 
@@ -285,9 +341,11 @@ impl<S: ArtifactStore, C: Clock> ArtifactStore for Limited<S, C> {
     }
 
     fn list(&self) -> Result<Vec<ArtifactRef>, StoreError> {
-        let mut books = lock(&self.books);
-        self.evict(&mut books)?;
-        self.store.list()
+        self.evict(&mut lock(&self.books));
+        let mut there = self.store.list()?;
+        let books = lock(&self.books);
+        there.retain(|reference| books.evicted.reason(&reference.handle).is_none());
+        Ok(there)
     }
 
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
@@ -368,6 +426,65 @@ mod tests {
         let error = store.get(&handle).unwrap_err().to_string();
         assert_eq!(store.reference(&handle).unwrap_err().to_string(), error);
         error
+    }
+
+    /// A store from which nothing can be removed, while it says so.
+    #[derive(Debug, Default)]
+    struct Stubborn {
+        store: MemoryArtifacts,
+        keeps: std::sync::atomic::AtomicBool,
+        asked: AtomicU64,
+    }
+
+    impl ArtifactStore for Stubborn {
+        fn put(&self, handle: &Handle, bytes: &[u8], kind: &str, label: &str) -> Result<ArtifactRef, StoreError> {
+            self.store.put(handle, bytes, kind, label)
+        }
+
+        fn get(&self, handle: &Handle) -> Result<Arc<[u8]>, StoreError> {
+            self.store.get(handle)
+        }
+
+        fn reference(&self, handle: &Handle) -> Result<ArtifactRef, StoreError> {
+            self.store.reference(handle)
+        }
+
+        fn list(&self) -> Result<Vec<ArtifactRef>, StoreError> {
+            self.store.list()
+        }
+
+        fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if self.keeps.load(Ordering::Relaxed) {
+                return Err(StoreError::Backend { place: "s3://b".to_owned(), reason: "denied".to_owned() });
+            }
+            self.store.delete(handle)
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_removed_takes_nothing_away_from_the_others() {
+        let clock = Hand::default();
+        let stubborn = Stubborn::default();
+        stubborn.keeps.store(true, Ordering::Relaxed);
+        let two = limits(None, None, Some(2));
+        let store = Limited::new(stubborn, two, &clock, Ledger::default()).unwrap();
+        for handle in ["a", "b", "c", "d"] {
+            put(&store, handle, handle);
+        }
+        assert_eq!(there(&store), "c d");
+        assert!(refused(&store, "a").contains("was evicted"));
+        assert_eq!(*store.get(&Handle::new("d")).unwrap(), *b"d");
+        // It is asked once, and not again with every call.
+        let stubborn = store.into_inner();
+        assert_eq!((there(&stubborn).as_str(), stubborn.asked.load(Ordering::Relaxed)), ("a b c d", 1));
+        // A new start works too. What can be removed again is removed after a pause, unless it is back.
+        let store = Limited::new(stubborn, two, &clock, Ledger::default()).unwrap();
+        put(&store, "a", "a");
+        store.store.keeps.store(false, Ordering::Relaxed);
+        assert_eq!((there(&store).as_str(), there(&store.store).as_str()), ("a d", "a b c d"));
+        clock.0.store(PAUSE.as_secs(), Ordering::Relaxed);
+        assert_eq!((there(&store).as_str(), there(&store.store).as_str()), ("a d", "a d"));
     }
 
     #[test]

@@ -84,11 +84,12 @@ impl Rereads {
         }
     }
 
-    /// Its lists have been read.
-    fn ended(&mut self, upstream: &Arc<str>, now: Instant) {
+    /// Its lists have been read; `left` is what clients are still to be told, where that failed.
+    fn ended(&mut self, upstream: &Arc<str>, left: BTreeSet<&'static str>, now: Instant) {
         let Some(reread) = self.0.get_mut(upstream) else { return };
         reread.is_running = false;
         reread.ended = Some(now);
+        reread.methods.extend(left);
         if !reread.methods.is_empty() {
             reread.schedule(now);
         }
@@ -115,6 +116,9 @@ impl Rereads {
     }
 }
 
+/// An upstream whose lists were read, and what clients are still to be told where they could not be read.
+type Read = (Arc<str>, BTreeSet<&'static str>);
+
 /// Acts on what upstreams say unasked, as long as a gateway is there; another may take its place.
 pub(crate) async fn follow(
     serving: Arc<ArcSwap<Weak<Serving>>>,
@@ -123,22 +127,22 @@ pub(crate) async fn follow(
 ) {
     enum Heard {
         Event(Option<(Arc<str>, Event)>),
-        Ended(Option<Arc<str>>),
+        Ended(Option<Read>),
         Due,
     }
     let mut rereads = Rereads::default();
     // At most one waits of each upstream that is read.
-    let (done, mut ended) = mpsc::channel::<Arc<str>>(16);
+    let (done, mut ended) = mpsc::channel::<Read>(16);
     loop {
         let heard = tokio::select! {
             event = events.recv() => Heard::Event(event),
-            upstream = ended.recv() => Heard::Ended(upstream),
+            read = ended.recv() => Heard::Ended(read),
             () = rereads.due() => Heard::Due,
         };
         let Some(serving) = serving.load().upgrade() else { return };
         match heard {
             Heard::Event(None) | Heard::Ended(None) => return,
-            Heard::Ended(Some(upstream)) => rereads.ended(&upstream, Instant::now()),
+            Heard::Ended(Some((upstream, left))) => rereads.ended(&upstream, left, Instant::now()),
             Heard::Due => {
                 for (upstream, methods) in rereads.begin(Instant::now()) {
                     tokio::spawn(reread(Arc::downgrade(&serving), upstream, methods, done.clone()));
@@ -204,26 +208,27 @@ async fn watch_again(serving: Weak<Serving>, subscriptions: Arc<Subscriptions>, 
     }
 }
 
-/// Reads the lists of an upstream again, and tells clients.
-async fn reread(
-    serving: Weak<Serving>,
-    upstream: Arc<str>,
-    methods: BTreeSet<&'static str>,
-    done: mpsc::Sender<Arc<str>>,
-) {
+/// Reads the lists of an upstream again, and tells clients. What cannot be read now is read after a pause: nothing else may
+/// ever say again that it changed.
+async fn reread(serving: Weak<Serving>, upstream: Arc<str>, methods: BTreeSet<&'static str>, done: mpsc::Sender<Read>) {
+    let mut left = BTreeSet::new();
     if let Some(serving) = serving.upgrade()
         && let Some(changed) = serving.upstreams().get(&upstream)
     {
         match serving.refresh_of(std::iter::once(changed)).await {
+            Ok(relisted) if relisted.failed && changed.is_connected() => left = methods,
+            // When the connection is there again, all lists count as changed.
+            Ok(relisted) if relisted.failed => drop(tokio::spawn(Upstream::revive(Arc::downgrade(changed)))),
             // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
-            Ok(()) if serving.shows_meta_tools_alone() => {
-                serving.tell_of_changes();
+            Ok(_) if serving.shows_meta_tools_alone() => serving.tell_of_changes(),
+            Ok(_) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
+            Err(error) => {
+                tracing::warn!(%error, "the previous catalog is still served");
+                left = methods;
             }
-            Ok(()) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
-            Err(error) => tracing::warn!(%error, "the previous catalog is still served"),
         }
     }
-    let _ = done.send(upstream).await;
+    let _ = done.send((upstream, left)).await;
 }
 
 /// Serves what others approve or forget in the pins.
@@ -273,11 +278,29 @@ mod tests {
                 }
                 let log = if upstream == loud { &mut read } else { &mut others };
                 log.push(millis);
-                rereads.ended(&upstream, now);
+                rereads.ended(&upstream, BTreeSet::new(), now);
             }
         }
         assert_eq!(read, [200, 600, 1_400, 3_000, 6_200, 12_600, 25_400, 51_000, 81_000, 111_000, 199_200]);
         assert_eq!(others, [50_200, 199_200]);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_read_again_after_growing_pauses() {
+        let start = Instant::now();
+        let upstream: Arc<str> = Arc::from("warming up");
+        let mut rereads = Rereads::default();
+        rereads.note(Arc::clone(&upstream), "tools", start);
+        let mut read = Vec::new();
+        for millis in 0..40_000_u64 {
+            let now = start + Duration::from_millis(millis);
+            for (upstream, methods) in rereads.begin(now) {
+                assert_eq!(methods, ["tools"].into());
+                read.push(millis);
+                rereads.ended(&upstream, if millis < 5_000 { methods } else { BTreeSet::new() }, now);
+            }
+        }
+        assert_eq!(read, [200, 600, 1_400, 3_000, 6_200]);
     }
 
     #[test]
@@ -294,12 +317,12 @@ mod tests {
             }
             // What is wanted while it is read is read again after that.
             if millis == 30_020 {
-                rereads.ended(&loud, now);
+                rereads.ended(&loud, BTreeSet::new(), now);
             }
             for (upstream, _) in rereads.begin(now) {
                 read.push(millis);
                 if millis != 30_000 {
-                    rereads.ended(&upstream, now);
+                    rereads.ended(&upstream, BTreeSet::new(), now);
                 }
             }
         }

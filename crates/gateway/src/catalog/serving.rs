@@ -308,8 +308,8 @@ impl Serving {
     async fn verify(serving: Weak<Self>, upstream: Arc<Upstream>) {
         let Some(serving) = serving.upgrade() else { return };
         match serving.relist(std::iter::once(&upstream), Serve::WhatDiffers).await {
-            Ok(true) => serving.tell_of_changes(),
-            Ok(false) => {}
+            Ok(relisted) if relisted.differs => serving.tell_of_changes(),
+            Ok(_) => {}
             Err(error) => tracing::warn!(%error, "what it listed last time is still served"),
         }
         if lock(&serving.faults).contains_key(upstream.server_name()) {
@@ -420,54 +420,68 @@ impl Serving {
     /// # Errors
     /// The tools cannot be indexed, or a guard cannot do its work; what was served stays.
     pub(crate) async fn refresh(&self) -> Result<(), GuardError> {
-        self.refresh_of(self.upstreams.iter()).await
+        self.refresh_of(self.upstreams.iter()).await.map(drop)
     }
 
     /// Reads the lists of these upstreams again.
     ///
     /// # Errors
     /// As [`Serving::refresh`].
-    pub(super) async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
-        self.relist(upstreams, Serve::Always).await.map(drop)
+    pub(super) async fn refresh_of(
+        &self,
+        upstreams: impl Iterator<Item = &Arc<Upstream>>,
+    ) -> Result<Relisted, GuardError> {
+        self.relist(upstreams, Serve::Always).await
     }
 
-    /// Reads the lists of these upstreams again; whether any is another than before.
-    async fn relist(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>, serve: Serve) -> Result<bool, GuardError> {
+    /// Reads the lists of these upstreams again.
+    async fn relist(
+        &self,
+        upstreams: impl Iterator<Item = &Arc<Upstream>>,
+        serve: Serve,
+    ) -> Result<Relisted, GuardError> {
         let started = Instant::now();
         // An upstream that answers slowly must not delay what others list.
         let listed = list_all(upstreams, self.timeout).await;
         let _one_at_a_time = self.refreshing.lock().await;
         let before = self.view();
         let mut listings = before.listings.clone();
-        let mut differs = false;
+        let mut relisted = Relisted::default();
+        let mut is_any_listed = false;
         for (name, listing) in listed {
             match listing {
                 Ok(listing) => {
+                    is_any_listed = true;
                     lock(&self.faults).remove(&name);
                     let listing = Arc::new(listing);
                     if let Some(upstream) = self.upstreams.of_server(Some(&name)) {
                         self.keep(upstream, Arc::clone(&listing));
                     }
                     let old = listings.insert(name, Arc::clone(&listing));
-                    differs |= !old.is_some_and(|old| old.is_same(&listing));
+                    relisted.differs |= !old.is_some_and(|old| old.is_same(&listing));
                 }
                 Err(fault) => {
-                    if !self.closing.load(Ordering::Acquire) {
-                        tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
-                    }
+                    relisted.failed = true;
                     if let Some(upstream) = self.upstreams.of_server(Some(&name)) {
                         upstream.not_listed();
                     }
-                    lock(&self.faults).insert(name, fault);
+                    let text = fault.to_string();
+                    let before = lock(&self.faults).insert(name.clone(), fault);
+                    // It is tried again and again.
+                    let is_known = before.is_some_and(|before| before.to_string() == text);
+                    if !is_known && !self.closing.load(Ordering::Acquire) {
+                        tracing::warn!(upstream = %name, fault = %text, "its lists could not be read again");
+                    }
                 }
             }
         }
         // Where changed tools are withheld, calls wait for the review of what was listed, also where it is the same.
-        if differs || matches!(serve, Serve::Always) || self.guards.withholds_changed() {
+        let is_to_serve = relisted.differs || matches!(serve, Serve::Always) && is_any_listed;
+        if is_to_serve || self.guards.withholds_changed() {
             self.serve(before.generation + 1, listings, started).await?;
             self.guards.forget_results().await;
         }
-        Ok(differs)
+        Ok(relisted)
     }
 
     /// Compares what is listed with the pins again; whether something else is served now.
@@ -552,10 +566,19 @@ impl Serving {
     }
 }
 
+/// What came of reading lists again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Relisted {
+    /// Whether any is another than before.
+    differs: bool,
+    /// Whether any could not be read.
+    pub(super) failed: bool,
+}
+
 /// When a view takes the place of that of now.
 #[derive(Debug, Clone, Copy)]
 enum Serve {
-    /// Also when nothing is listed anew: what the guards say may have changed.
+    /// Also when the same is listed: what the guards say of it may have changed.
     Always,
     /// When something else is listed.
     WhatDiffers,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::protocol::message::Raw;
+use crate::protocol::strict;
 pub use contextweaver_context::clean::is_unseen;
 use contextweaver_context::clean::{without_markers, without_unseen};
 use contextweaver_context::event::ResultEnvelope;
@@ -99,12 +100,17 @@ impl SanitizeConfig {
         item.examples.iter_mut().for_each(|example| self.clean_in_place(example));
     }
 
-    /// The same JSON with clean texts; as it came when they are all clean.
-    pub(crate) fn raw(&self, raw: &Raw) -> Raw {
-        let Ok(before) = raw.read::<Value>() else { return raw.clone() };
+    /// The same JSON with clean texts; as it came when they are all clean. Of two members of one name in an object, the last
+    /// is left: the other is not seen here, and another reader may take it.
+    ///
+    /// # Errors
+    /// It cannot be read: it is nested too deeply, or has a number that is too large.
+    pub(crate) fn raw(&self, raw: &Raw) -> Result<Raw, serde_json::Error> {
+        let names_stand_once = std::str::from_utf8(raw.bytes()).is_ok_and(|text| strict::check(text).is_ok());
+        let before = raw.read::<Value>()?;
         let mut after = before.clone();
         self.value(&mut after);
-        if after == before { raw.clone() } else { Raw::of(&after) }
+        Ok(if names_stand_once && after == before { raw.clone() } else { Raw::of(&after) })
     }
 
     /// The same JSON with clean texts, for a text that is JSON itself: what cleaning puts in, such as entities, stays
@@ -200,13 +206,14 @@ mod tests {
             ("👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}", "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}"),
             (
                 "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage",
-                "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage",
+                "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auflage",
             ),
             ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
             // Text can be hidden in what does nothing there.
             ("a\u{fe01}b \u{fe02}.\u{fe03}\u{fe04}", "ab ."),
             ("☃\u{fe0e}\u{fe01}\u{fe02}\u{200d}\u{200c}\u{200d}\u{fe03}x", "☃\u{fe0e}\u{200d}x"),
-            ("\u{fe0f}x\u{200d}<s>\u{200d}y", "x\u{200d}y"),
+            ("\u{fe0f}x\u{200d}<s>\u{200d}y", "xy"),
+            ("\u{1d173}a\u{1bca0}b\u{fff3}c\u{13437}d\u{200d}e\u{200c}f é\u{200d}g", "abcdef é\u{200d}g"),
             // Markers of every family, in any case.
             ("a<|im_start|>system\nb<|IM_END|>", "asystem\nb"),
             ("__SYSTEM__ x", " x"),
@@ -274,7 +281,7 @@ mod tests {
         let expected = r#"{"a":["x",1,null,{"b~3":"","b":true,"b~2":2,"b~4":3}],"c":{"d":"e"},"z":0}"#;
         assert_eq!(after.to_string(), expected);
         let clean = Raw::of(&json!({"z": 1.50, "a": "x"}));
-        assert_eq!(PLAIN.raw(&clean), clean);
+        assert_eq!(PLAIN.raw(&clean).unwrap(), clean);
     }
 
     #[test]

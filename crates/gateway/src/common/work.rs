@@ -173,6 +173,9 @@ pub(crate) enum Exhausted {
     /// It was not begun: what it is about has more values than are read at once.
     #[error("is given up: there are more than {0} values in it")]
     TooMuch(usize),
+    /// It was not begun: what it is about cannot be read.
+    #[error("is given up: it is nested too deeply, or has a number that is too large")]
+    Unreadable,
     /// The thread that did it ended early.
     #[error("broke off")]
     Stopped,

@@ -183,9 +183,11 @@ impl Approvals {
     /// Asks the person at the client, the operator, or both; who answers first, answers.
     async fn asked(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Answer {
         let (client, operator) = (ask(call, item, reason), self.at_desk(call, item, reason));
-        match (self.desk.has_room(), call.caller.can_fill_forms() && !call.caller.is_modern()) {
-            (false, _) => client.await?,
-            (true, false) => operator.await?,
+        let has_room = self.desk.has_room_for(&shown(call.caller.session().label()));
+        match (has_room, call.caller.can_fill_forms() && !call.caller.is_modern()) {
+            (false, true) => client.await?,
+            // A client that offers no forms is never asked, whether the operator has time or not.
+            (_, false) => operator.await?,
             (true, true) => first(client, operator).await?,
         }
     }

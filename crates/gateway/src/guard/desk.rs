@@ -12,6 +12,9 @@ use crate::common::sync::lock;
 /// Calls that wait at a time, at most.
 const MOST: usize = 256;
 
+/// Those of one caller, at most: nobody keeps the operator from seeing the calls of others.
+const MOST_OF_ONE: usize = MOST / 4;
+
 /// Cases that ended of which it is still known how, at most.
 const MOST_ENDED: usize = 1_024;
 
@@ -81,16 +84,16 @@ impl Desk {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Whether another case can be laid before the operator.
-    pub(super) fn has_room(&self) -> bool {
-        self.is_open() && lock(&self.cases).len() < MOST
+    /// Whether another case of this caller can be laid before the operator.
+    pub(super) fn has_room_for(&self, caller: &str) -> bool {
+        self.is_open() && has_room(&lock(&self.cases), caller)
     }
 
-    /// Lays a case before the operator; `None` when nobody answers, or too many wait. It is taken back when what is
-    /// returned is dropped.
+    /// Lays a case before the operator; `None` when nobody answers, or too many wait, of all callers or of this one. It is
+    /// taken back when what is returned is dropped.
     pub(super) fn lay(self: &Arc<Self>, case: Case) -> Option<Laid> {
         let mut cases = lock(&self.cases);
-        if !self.is_open() || cases.len() >= MOST {
+        if !self.is_open() || !has_room(&cases, &case.caller) {
             return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
@@ -128,6 +131,12 @@ impl Desk {
     }
 }
 
+/// Whether one more case of this caller may wait.
+fn has_room<S>(cases: &BTreeMap<u64, (Case, S)>, caller: &str) -> bool {
+    let of_caller = || cases.values().filter(|(case, _)| case.caller == caller).count();
+    cases.len() < MOST && of_caller() < MOST_OF_ONE
+}
+
 /// A case that waits.
 pub(super) struct Laid {
     desk: Arc<Desk>,
@@ -145,5 +154,35 @@ impl Laid {
 impl Drop for Laid {
     fn drop(&mut self) {
         lock(&self.desk.cases).remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_leaves_room_for_others() {
+        let desk = Arc::new(Desk::default());
+        let case = |caller: &str| Case {
+            id: 0,
+            caller: caller.to_owned(),
+            profile: None,
+            item: "s:t".to_owned(),
+            reason: String::new(),
+            arguments: Vec::new(),
+        };
+        assert!(desk.lay(case("a")).is_none(), "nobody answers");
+        desk.open();
+        let mut laid: Vec<Laid> = std::iter::from_fn(|| desk.lay(case("a"))).take(MOST).collect();
+        assert_eq!(laid.len(), MOST_OF_ONE);
+        assert!(!desk.has_room_for("a") && desk.has_room_for("b"));
+        for other in ["b", "c", "d", "e"] {
+            laid.extend(std::iter::from_fn(|| desk.lay(case(other))).take(MOST));
+        }
+        assert_eq!((laid.len(), desk.has_room_for("f")), (MOST, false));
+        // What is taken back leaves its place.
+        laid.pop();
+        assert!(desk.has_room_for("f") && !desk.has_room_for("a"));
     }
 }

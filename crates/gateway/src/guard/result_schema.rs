@@ -59,7 +59,10 @@ fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
     if !is_bounded {
         return whole(format!("it has more than {MOST_VALUES} values, which are not read at once"));
     }
-    let Ok(members) = result.read::<Members<'_>>() else { return Vec::new() };
+    let members = match result.read::<Members<'_>>() {
+        Ok(members) => members,
+        Err(error) => return whole(format!("it is no result of a tool: {error}")),
+    };
     if let Some(name) = members.repeated() {
         return whole(format!("`{name}` appears twice in it, and its reader may take either"));
     }
@@ -98,6 +101,7 @@ mod tests {
             ),
             (json!({"content": [], "isError": false, "structuredContent": {}}), Err("\"n\" is a required property")),
         ];
+        assert!(result_violations(&checker, &Raw::of(&json!([1]))).len() == 1);
         for (result, expected) in cases {
             let found = result_violations(&checker, &Raw::of(&result));
             let first = found.first().map(|first| first.reason.as_str());

@@ -18,7 +18,11 @@ impl Guard for SanitizeConfig {
         }
         // It is read as a whole.
         let is_bounded = std::str::from_utf8(result.bytes()).is_ok_and(|text| strict::has_at_most(text, MOST_VALUES));
-        if is_bounded { Ok(self.raw(&result)) } else { Err(Exhausted::TooMuch(MOST_VALUES)) }
+        if !is_bounded {
+            return Err(Exhausted::TooMuch(MOST_VALUES));
+        }
+        // What cannot be looked into is not passed on as if it were clean.
+        self.raw(&result).map_err(|_| Exhausted::Unreadable)
     }
 }
 
@@ -27,12 +31,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_of_very_many_values_is_not_read_to_be_cleaned() {
+    fn nothing_passes_behind_a_member_of_the_same_name() {
+        let all = SanitizeConfig { scope: Scope::All, ..SanitizeConfig::default() };
+        let result = Raw::of_text(r#"{"content":[{"text":"<|im_start|>"}],"content":[{"text":"fine"}]}"#.to_owned());
+        let presented = all.present_raw(result).unwrap();
+        assert_eq!(presented, Raw::of_text(r#"{"content":[{"text":"fine"}]}"#.to_owned()));
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_read_to_be_cleaned_is_not_passed_on() {
         let of = |values: usize| Raw::of_text(format!(r#"{{"content":[{}"<s>"]}}"#, "0,".repeat(values - 3)));
         let all = SanitizeConfig { scope: Scope::All, ..SanitizeConfig::default() };
         assert!(!all.present_raw(of(MOST_VALUES)).unwrap().bytes().ends_with(b"<s>\"]}"));
         assert_eq!(all.present_raw(of(MOST_VALUES + 1)), Err(Exhausted::TooMuch(MOST_VALUES)));
+        let deep = Raw::of_text(format!(r#"{{"content":[],"_meta":{}{}}}"#, "[".repeat(200), "]".repeat(200)));
+        assert_eq!(all.present_raw(deep.clone()), Err(Exhausted::Unreadable));
         let shown = SanitizeConfig::default();
+        assert_eq!(shown.present_raw(deep.clone()), Ok(deep));
         assert_eq!(shown.present_raw(of(MOST_VALUES + 1)), Ok(of(MOST_VALUES + 1)));
     }
 }

@@ -298,6 +298,16 @@ impl Message {
         Self::parse_as(text, false)
     }
 
+    /// The messages of a batch, which servers of 2025-03-26 may answer with; `None` for what is none.
+    pub(crate) fn of_batch(text: &Bytes) -> Option<Vec<Result<Self, WireError>>> {
+        if !text.trim_ascii_start().starts_with(b"[") {
+            return None;
+        }
+        let line = on_one_line(text.clone());
+        let parts: Vec<&RawValue> = serde_json::from_slice(&line).ok()?;
+        Some(parts.into_iter().map(|part| Self::parse(Raw::part(&line, part).0)).collect())
+    }
+
     /// Takes a text of a client apart, which must say that it is JSON-RPC 2.0.
     ///
     /// # Errors
@@ -307,7 +317,7 @@ impl Message {
     }
 
     fn parse_as(text: Bytes, says_version: bool) -> Result<Self, WireError> {
-        let line = on_one_line(text);
+        let line = of_whole_characters(on_one_line(text));
         if !is_object(&line) {
             return Err(no_object(&line));
         }
@@ -454,6 +464,53 @@ fn on_one_line(text: Bytes) -> Bytes {
         *byte = b' ';
     }
     bytes.freeze()
+}
+
+/// The same JSON, in which half a character (the escape of one surrogate without the other) is U+FFFD. Programs that cut texts
+/// write halves, and a text with one cannot be read here: a result would be lost, and no guard would see what is in it.
+fn of_whole_characters(text: Bytes) -> Bytes {
+    let halves = halves_of_characters(&text);
+    if halves.is_empty() {
+        return text;
+    }
+    let mut bytes = BytesMut::from(text);
+    for at in halves {
+        if let Some(digits) = bytes.get_mut(at..at + 4) {
+            digits.copy_from_slice(b"fffd");
+        }
+    }
+    bytes.freeze()
+}
+
+/// Where the digits of escaped surrogates begin that stand alone.
+fn halves_of_characters(text: &[u8]) -> Vec<usize> {
+    /// The number of an escape whose backslash is at `at`.
+    fn escaped(text: &[u8], at: usize) -> Option<u16> {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        // `from_str_radix` would take a sign.
+        let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+        std::str::from_utf8(digits).ok().filter(|_| is_hex).and_then(|digits| u16::from_str_radix(digits, 16).ok())
+    }
+    let mut halves = Vec::new();
+    // Few texts have an escape of a surrogate at all.
+    let may_have = |escape: &[u8]| memchr::memmem::find(text, escape).is_some();
+    if !may_have(b"\\ud") && !may_have(b"\\uD") {
+        return halves;
+    }
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', text.get(at..).unwrap_or_default()) {
+        at += found;
+        at += match escaped(text, at) {
+            Some(0xD800..=0xDBFF) if matches!(escaped(text, at + 6), Some(0xDC00..=0xDFFF)) => 12,
+            Some(0xD800..=0xDFFF) => {
+                halves.push(at + 2);
+                6
+            }
+            // The escaped character may be a backslash itself.
+            _ => 2,
+        };
+    }
+    halves
 }
 
 /// The text of a request.
@@ -664,7 +721,39 @@ mod tests {
         );
     }
 
+    #[test]
+    fn half_a_character_is_a_sign_for_one() {
+        for (text, expected) in [
+            (r#"{"a":"\ud83d\ude00 \u00e9"}"#, r#"{"a":"\ud83d\ude00 \u00e9"}"#),
+            (r#"{"a":"x\ud83d"}"#, r#"{"a":"x\ufffd"}"#),
+            (r#"{"\uD83D":"\uDE00"}"#, r#"{"\ufffd":"\ufffd"}"#),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, r#"{"a":"\ufffd\ud83d\ude00"}"#),
+            // An escaped backslash, and digits that are none.
+            (r#"{"a":"\\ud83d"}"#, r#"{"a":"\\ud83d"}"#),
+            (r#"{"a":"\\\ud83d"}"#, r#"{"a":"\\\ufffd"}"#),
+            (r#"{"a":"\ud83"}"#, r#"{"a":"\ud83"}"#),
+            (r#"{"a":"\u+d83\ud83d"}"#, r#"{"a":"\u+d83\ufffd"}"#),
+        ] {
+            let read = of_whole_characters(Bytes::from(text));
+            assert_eq!(std::str::from_utf8(&read).unwrap(), expected);
+        }
+        let answer =
+            parse(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\ud83d"}]}}"#).unwrap();
+        let Message::Response { outcome: Ok(result), .. } = answer else { panic!("{answer:?}") };
+        assert_eq!(result.read::<serde_json::Value>().unwrap()["content"][0]["text"], "\u{fffd}");
+    }
+
     proptest! {
+        #[test]
+        fn a_string_of_any_escapes_can_be_read(text in r"(\\u[dD][89a-fA-F][0-9a-f]{2}|\\\\|\\u[0-9a-f]{4}|[a-z])*") {
+            let text = format!("\"{text}\"");
+            let read = of_whole_characters(Bytes::from(text.clone()));
+            prop_assert!(serde_json::from_slice::<String>(&read).is_ok(), "{}", text);
+            if serde_json::from_str::<String>(&text).is_ok() {
+                prop_assert_eq!(&read[..], text.as_bytes());
+            }
+        }
+
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Message::parse(Bytes::from(bytes));

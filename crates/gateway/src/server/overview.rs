@@ -1,6 +1,7 @@
 //! What an operator sees of a running gateway at one moment.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -8,8 +9,12 @@ use similar::{ChangeTag, TextDiff};
 
 use super::gateway::Gateway;
 use crate::catalog::view::{CatalogView, ChangedDefinition};
+use crate::common::sync::lock;
 use crate::guard::desk::Case;
+use crate::results::artifacts::Artifacts as StoredResults;
 use crate::upstream::breaker::CircuitState;
+use contextweaver_context::clean::{is_joiner, is_unseen};
+use contextweaver_context::event::ArtifactRef;
 use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::Estimator;
 
@@ -105,37 +110,78 @@ pub(crate) struct Slow {
     /// The view that the tokens are of.
     generation: Option<u64>,
     tokens: Vec<(String, usize)>,
-    artifacts: Option<(Instant, Artifacts)>,
+    artifacts: Arc<Mutex<Looked>>,
     pins: Vec<Changed>,
 }
+
+/// What was last known of the stored results.
+#[derive(Debug, Default)]
+struct Looked {
+    found: Artifacts,
+    /// When they are looked at again; `None` before the first look.
+    next: Option<Instant>,
+    is_looking: bool,
+}
+
+/// How often stored results are looked at.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// A look at stored results rests for so many times as long as it took: a store elsewhere is asked for each of them.
+const REST: u32 = 20;
+
+/// How long a look at stored results is waited for. What it finds later is shown later.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Slow {
     /// Looks again at what may have changed. It may take a while, and wait for a disk.
     pub(crate) fn look(&mut self, gateway: &Gateway) {
-        const EVERY: Duration = Duration::from_secs(5);
         let view = gateway.catalog();
         if self.generation != Some(view.generation) {
             self.generation = Some(view.generation);
             self.tokens = tokens(&view);
             self.pins = view.quarantined.iter().map(|(id, reason)| waiting(id, reason, view.changed.get(id))).collect();
         }
-        if self.artifacts.as_ref().is_none_or(|(looked, _)| looked.elapsed() > EVERY) {
-            let store = gateway.artifacts();
-            let found = store.all().map(|all| Artifacts {
-                count: all.len(),
-                bytes: all.iter().map(|artifact| artifact.size_bytes).sum(),
-                on_disk: store.on_disk,
-                largest: all
-                    .into_iter()
-                    .take(MOST_ARTIFACTS)
-                    .map(|artifact| Artifact {
-                        handle: artifact.handle.to_string(),
-                        media_type: artifact.media_type,
-                        bytes: artifact.size_bytes,
-                    })
-                    .collect(),
-            });
-            self.artifacts = Some((Instant::now(), found.unwrap_or_default()));
+        self.look_at_artifacts(gateway.artifacts());
+    }
+
+    /// Looks at what is stored, on a thread of its own, unless that is done already or was done lately.
+    fn look_at_artifacts(&self, store: &StoredResults) {
+        {
+            let mut looked = lock(&self.artifacts);
+            if looked.is_looking || looked.next.is_some_and(|next| Instant::now() < next) {
+                return;
+            }
+            looked.is_looking = true;
+        }
+        let (store, known, (done, is_done)) = (store.clone(), Arc::clone(&self.artifacts), mpsc::channel());
+        std::thread::spawn(move || {
+            let began = Instant::now();
+            let found = store.all().map(|all| Artifacts::of(all, store.on_disk)).unwrap_or_default();
+            let next = Some(Instant::now() + EVERY.max(began.elapsed() * REST));
+            *lock(&known) = Looked { found, next, is_looking: false };
+            // Nobody may wait for it any more.
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(PATIENCE);
+    }
+}
+
+impl Artifacts {
+    /// Their sums, and the first of them.
+    fn of(all: Vec<ArtifactRef>, on_disk: bool) -> Self {
+        Self {
+            count: all.len(),
+            bytes: all.iter().map(|artifact| artifact.size_bytes).sum(),
+            on_disk,
+            largest: all
+                .into_iter()
+                .take(MOST_ARTIFACTS)
+                .map(|artifact| Artifact {
+                    handle: artifact.handle.to_string(),
+                    media_type: artifact.media_type,
+                    bytes: artifact.size_bytes,
+                })
+                .collect(),
         }
     }
 }
@@ -180,7 +226,7 @@ impl Gateway {
             history: Vec::new(),
             approvals: self.desk().cases(),
             pins: slow.pins.clone(),
-            artifacts: slow.artifacts.as_ref().map(|(_, artifacts)| artifacts.clone()).unwrap_or_default(),
+            artifacts: lock(&slow.artifacts).found.clone(),
         }
     }
 }
@@ -205,6 +251,16 @@ fn waiting(id: &str, reason: &str, changed: Option<&ChangedDefinition>) -> Chang
     }
 }
 
+/// A line in which what a page would not show, or would show elsewhere, is written as an escape: a change must be seen.
+fn visible(line: &str) -> String {
+    let hides = |c: char| c.is_control() || is_unseen(c) || is_joiner(c);
+    let mut shown = String::with_capacity(line.len());
+    for c in line.chars() {
+        if hides(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// The lines of two definitions, each with what became of it.
 fn difference(old: &str, new: &str) -> Vec<(&'static str, String)> {
     if old.len().max(new.len()) > LONGEST_DEFINITION {
@@ -226,9 +282,21 @@ fn difference(old: &str, new: &str) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for hunk in unified.iter_hunks() {
         for change in hunk.iter_changes() {
-            lines.push((kind(change.tag()), change.value().trim_end_matches('\n').to_owned()));
+            lines.push((kind(change.tag()), visible(change.value().trim_end_matches('\n'))));
         }
     }
     lines.truncate(MOST_LINES);
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hides_in_a_changed_definition_is_seen() {
+        let difference = difference(r#"{"a": "Adds."}"#, "{\"a\": \"Adds.\u{e0073}\u{202e}\u{200d}\"}");
+        let added: Vec<&str> = difference.iter().filter(|(kind, _)| *kind == "add").map(|(_, line)| &**line).collect();
+        assert_eq!(added, [r#"  "a": "Adds.\u{e0073}\u{202e}\u{200d}""#]);
+    }
 }

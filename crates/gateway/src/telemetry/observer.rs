@@ -441,13 +441,9 @@ pub(crate) fn ending(result: &Result<Raw, GatewayError>) -> &'static str {
 
 /// Whether a `CallToolResult` says that the tool failed.
 pub(crate) fn is_error(result: &Raw) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Outcome {
-        #[serde(default)]
-        is_error: bool,
-    }
-    result.read::<Outcome>().is_ok_and(|outcome| outcome.is_error)
+    // Of two members of one name, either may be what the client reads.
+    let says = |(name, value): &(Cow<'_, str>, Cow<'_, RawValue>)| name == "isError" && value.get() == "true";
+    result.read::<Members<'_>>().is_ok_and(|members| members.0.iter().any(says))
 }
 
 #[cfg(test)]

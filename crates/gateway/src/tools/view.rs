@@ -81,7 +81,15 @@ pub(crate) async fn show(
             })
         }
         Err(Unseen::Store(error)) => {
-            let failure = failed(error.to_string()).with("reason", reason(&error));
+            // What failed, and where, is for the log alone.
+            let message = match &error {
+                StoreError::Backend { .. } => {
+                    tracing::warn!(%error, "a stored result could not be read");
+                    "the store of results cannot be read now; try again later, or call the tool again".to_owned()
+                }
+                _ => error.to_string(),
+            };
+            let failure = failed(message).with("reason", reason(&error));
             Err(match nearest(caller, &args.handle) {
                 near if near.is_empty() => failure,
                 near => failure.with("nearest", near),

@@ -152,7 +152,8 @@ impl Launch {
             Home::Temporary => None,
         };
         let file = executable::find(command, path, cwd).ok_or_else(|| SandboxError::NoProgram(command.to_owned()))?;
-        let home = environment("HOME").map(PathBuf::from);
+        // A service may be started without the variable, and has a home all the same.
+        let home = environment("HOME").map(PathBuf::from).or_else(std::env::home_dir);
         let executable = Executable::of(&file, path, home.as_deref(), &[&sandbox.configuration]);
         Ok(Self { bwrap, executable })
     }

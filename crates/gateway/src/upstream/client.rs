@@ -294,6 +294,17 @@ impl Upstream {
         self.events.send(&self.name, Event::Connected);
     }
 
+    fn lists_count_as_changed(&self) {
+        for event in Event::LISTS_CHANGED {
+            self.events.send(&self.name, event);
+        }
+    }
+
+    /// Whether there is a connection that may be used.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.usable().is_some()
+    }
+
     /// Sends a notification, which is lost where the upstream is not connected or does not keep up.
     pub(crate) fn tell(&self, method: &str, params: Option<&Raw>) {
         let text = || message::notification(method, params);
@@ -432,9 +443,7 @@ impl Upstream {
             }
             if upstream.connected(upstream.config.timeout).await.is_ok() {
                 upstream.reviving.store(false, Ordering::Release);
-                for event in [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged] {
-                    upstream.events.send(&upstream.name, event);
-                }
+                upstream.lists_count_as_changed();
                 return;
             }
         }
@@ -507,6 +516,8 @@ impl Upstream {
                 self.link.store(Some(Arc::clone(&connected)));
                 if self.was_connected.swap(true, Ordering::AcqRel) {
                     self.is_connected_anew();
+                    // It may be another version by now.
+                    self.lists_count_as_changed();
                 }
                 Ok(connected)
             }
@@ -760,8 +771,8 @@ impl Connected {
                     let heard = connected.exchange(&call, Duration::MAX);
                     // The stream is asked for first, so that nothing falls between it and what is read again.
                     let missed = async {
-                        let events = [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged];
-                        let told = events.into_iter().zip(changes).filter(|(_, is_heard)| is_again && *is_heard);
+                        let told =
+                            Event::LISTS_CHANGED.into_iter().zip(changes).filter(|(_, is_heard)| is_again && *is_heard);
                         told.for_each(|(event, _)| tell(event));
                     };
                     tokio::join!(biased; heard, missed).0

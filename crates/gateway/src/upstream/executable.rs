@@ -50,11 +50,57 @@ pub(crate) struct Executable {
     pub(crate) folders: Vec<PathBuf>,
 }
 
+/// Folders that hold more than a program needs, under all names that are known of them.
+struct Private {
+    homes: Vec<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+/// Where the homes of people are.
+const HOMES: [&str; 2] = ["/home", "/Users"];
+
+impl Private {
+    fn of(home: Option<&Path>, others: &[&Path]) -> Self {
+        Self {
+            homes: home.map(names).unwrap_or_default(),
+            others: others.iter().flat_map(|folder| names(folder)).collect(),
+        }
+    }
+
+    /// Whether a folder is one of these, or holds one.
+    fn is_in(&self, folder: &Path) -> bool {
+        names(folder).iter().any(|folder| {
+            let is_home = |home: &PathBuf| {
+                home.starts_with(folder)
+                // It has the state and the keys of all programs beside their `bin`.
+                || *folder == home.join(".local")
+            };
+            let is_of_another = folder == Path::new("/root")
+                || folder.parent().is_some_and(|around| HOMES.iter().any(|homes| around == Path::new(homes)));
+            folder.parent().is_none()
+                || is_of_another
+                || self.homes.iter().any(is_home)
+                || self.others.iter().any(|other| other.starts_with(folder))
+        })
+    }
+}
+
+/// A folder as it is written, and where its links lead.
+fn names(folder: &Path) -> Vec<PathBuf> {
+    let written = plain(folder);
+    let mut names: Vec<PathBuf> =
+        std::fs::canonicalize(folder).ok().filter(|real| *real != written).into_iter().collect();
+    names.push(written);
+    names
+}
+
 impl Executable {
     /// Follows the links of a program and the interpreters of scripts, which `path` is searched for. Where a program is in a
     /// folder `bin`, the folder around it is taken: there a runtime has its libraries. A folder that holds more than that
-    /// (the `home`, what is around it, and what is around one of `hidden`) is never taken; then the program is taken alone.
+    /// (the `home` or another person's, what is around it, and what is around one of `hidden`) is never taken, by whatever
+    /// name; then the program is taken alone.
     pub(crate) fn of(file: &Path, path: &OsStr, home: Option<&Path>, hidden: &[&Path]) -> Self {
+        let private = Private::of(home, hidden);
         let file = std::path::absolute(file).map_or_else(|_| file.to_owned(), |file| plain(&file));
         let mut found = Self { file: file.clone(), needs: BTreeSet::new(), folders: Vec::new() };
         let mut seen = BTreeSet::new();
@@ -64,7 +110,7 @@ impl Executable {
                 continue;
             }
             if !SYSTEM.iter().any(|system| file.starts_with(system)) {
-                found.take(&file, home, hidden);
+                found.take(&file, &private);
             }
             if let (Ok(target), Some(folder)) = (std::fs::read_link(&file), file.parent()) {
                 left.push(plain(&folder.join(target)));
@@ -75,19 +121,13 @@ impl Executable {
         found
     }
 
-    fn take(&mut self, file: &Path, home: Option<&Path>, hidden: &[&Path]) {
+    fn take(&mut self, file: &Path, private: &Private) {
         let Some(folder) = file.parent() else { return };
         if !self.folders.iter().any(|taken| taken == folder) {
             self.folders.push(folder.to_owned());
         }
         let around = folder.parent().filter(|_| folder.file_name() == Some(OsStr::new("bin")));
-        let is_narrow = |around: &&Path| {
-            let holds_more = hidden.iter().chain(home.iter()).any(|kept| kept.starts_with(around));
-            // `~/.local` has the state and the keys of all programs beside their `bin`.
-            let is_local = home.is_some_and(|home| **around == home.join(".local"));
-            around.parent().is_some() && !holds_more && !is_local
-        };
-        self.needs.insert(around.filter(is_narrow).unwrap_or(file).to_owned());
+        self.needs.insert(around.filter(|around| !private.is_in(around)).unwrap_or(file).to_owned());
     }
 }
 
@@ -141,5 +181,36 @@ mod tests {
         assert_eq!(needs("home/me/bin/own"), "home/me/bin/own");
         assert_eq!(needs("home/me/project/bin/server"), "home/me/project/bin/server node/v20");
         assert!(Executable::of(Path::new("/bin/sh"), &path, None, &[]).needs.is_empty());
+    }
+
+    #[test]
+    fn a_home_is_not_taken_by_another_name() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let program = root.join("real/me/bin/server");
+        std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        symlink(root.join("real"), root.join("link")).unwrap();
+        let (real, link) = (root.join("real/me"), root.join("link/me"));
+        for of in [&real, &link] {
+            for kept in [&real, &link] {
+                for (home, hidden) in [(Some(kept.as_path()), None), (None, Some(kept.as_path()))] {
+                    let found = Executable::of(&of.join("bin/server"), OsStr::new(""), home, hidden.as_slice());
+                    assert!(found.needs.iter().all(|need| need.is_file()), "{kept:?}: {:?}", found.needs);
+                }
+            }
+        }
+        let private = Private::of(None, &[]);
+        for (folder, is_private) in [
+            ("/home/deploy", true),
+            ("/Users/ana", true),
+            ("/root", true),
+            ("/", true),
+            ("/home/deploy/app", false),
+            ("/opt/app", false),
+        ] {
+            assert_eq!(private.is_in(Path::new(folder)), is_private, "{folder}");
+        }
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::breaker::Ends;
 use super::call::Call;
 use super::fault::Fault;
 use super::headers::Mirrored;
@@ -281,8 +282,11 @@ impl HttpLink {
         match content_type(&response) {
             Some(JSON) => {
                 let text = body(response, self.server.limit).await?;
-                let message = parsed(text).map_err(|error| Fault::Malformed(error.to_string()))?;
-                self.peer.receive(message, Some(ticket.id()));
+                match parsed(text.clone()) {
+                    Ok(message) => self.peer.receive(message, Some(ticket.id())),
+                    Err(_) if self.peer.received_batch(&text, Some(ticket.id())) => {}
+                    Err(error) => return Err(Fault::Malformed(error.to_string())),
+                }
                 let other = || Err(Fault::Malformed("its response is not to the request".to_owned()));
                 ticket.answered().unwrap_or_else(other)
             }
@@ -311,7 +315,7 @@ impl HttpLink {
             };
             // A server may end a stream early and go on where the client has left off.
             let Some(id) = stream.events.last_id.clone() else { return Err(end) };
-            tokio::time::sleep(stream.pause(REOPENING)).await;
+            tokio::time::sleep(reopening(stream.events.retry, REOPENING)).await;
             // Whatever the reason is, the request itself was taken.
             let gone = |fault: Fault| Fault::Unavailable(format!("its stream cannot be resumed: {fault}"));
             stream.go_on(self.server.get(Some(&id)).await.map_err(gone)?);
@@ -530,19 +534,24 @@ async fn send_each(server: &Arc<Server>, mut messages: mpsc::Receiver<Queued>, a
 /// Hears what the server says unasked. Servers need not offer it.
 async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
     let mut last: Option<String> = None;
-    let mut pause = REOPENING;
+    let (mut ends, mut was_open) = (Ends::default(), false);
     loop {
+        let (began, mut wanted) = (Instant::now(), None);
         match server.get(last.as_deref()).await {
             Ok(response) => {
+                // A server that numbers what it says repeats what was missed. Another told it to nobody.
+                if std::mem::replace(&mut was_open, true) && last.is_none() {
+                    peer.may_have_missed();
+                }
                 let mut stream = server.stream(response);
                 while let Ok(Some(said)) = stream.next().await {
-                    pause = REOPENING;
+                    ends = Ends::default();
                     if let Said::Message(message) = said {
                         peer.receive(message, None);
                     }
                 }
                 last = stream.events.last_id.clone().or(last);
-                pause = stream.pause(pause);
+                wanted = stream.events.retry;
             }
             Err(Fault::Unavailable(_) | Fault::Timeout(_)) => {}
             Err(Fault::Status { status, .. }) if status >= 500 => {}
@@ -551,9 +560,13 @@ async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
                 return tracing::debug!(upstream = %peer.upstream(), %fault, "it sends no notifications");
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSES.1);
+        tokio::time::sleep(reopening(wanted, ends.pause(began.elapsed()))).await;
     }
+}
+
+/// The pause before a stream is opened again: what the server wanted, within bounds, else `otherwise`.
+fn reopening(wanted: Option<Duration>, otherwise: Duration) -> Duration {
+    wanted.unwrap_or(otherwise).clamp(PAUSES.0, PAUSES.1)
 }
 
 /// What a stream brings.
@@ -575,11 +588,6 @@ impl Stream {
     fn go_on(&mut self, response: Response) {
         self.response = response;
         self.events.restart();
-    }
-
-    /// The pause before it is opened again.
-    fn pause(&self, otherwise: Duration) -> Duration {
-        self.events.retry.unwrap_or(otherwise).clamp(PAUSES.0, PAUSES.1)
     }
 
     /// What comes next; `None` at its end.

@@ -107,7 +107,7 @@ impl InProcess {
             Err(match exhausted {
                 Exhausted::TooLong(_) => Fault::Timeout(timeout),
                 // It was not asked, or there is an error in its code: neither is over when its connection is made again.
-                Exhausted::Busy(_) | Exhausted::TooMuch(_) | Exhausted::Stopped => {
+                Exhausted::Busy(_) | Exhausted::TooMuch(_) | Exhausted::Unreadable | Exhausted::Stopped => {
                     Fault::Rpc(RpcError::new(INTERNAL_ERROR, exhausted.to_string()))
                 }
             })

@@ -34,6 +34,9 @@ pub enum Event {
 }
 
 impl Event {
+    /// All its lists are others now.
+    pub(super) const LISTS_CHANGED: [Self; 3] = [Self::ToolsChanged, Self::ResourcesChanged, Self::PromptsChanged];
+
     fn kind(&self) -> usize {
         match self {
             Self::ToolsChanged => 0,

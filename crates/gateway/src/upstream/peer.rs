@@ -454,6 +454,13 @@ impl Peer {
         }
     }
 
+    /// Takes in the messages of a batch that came for `of`; whether it is one. What is no message in it is passed over.
+    pub(super) fn received_batch(self: &Arc<Self>, text: &Bytes, of: Option<u64>) -> bool {
+        let Some(messages) = Message::of_batch(text) else { return false };
+        messages.into_iter().flatten().for_each(|message| self.receive(message, of));
+        true
+    }
+
     /// Gives a request its answer; an answer that nobody waits for is dropped.
     pub(super) fn settle(&self, id: &Raw, answer: Result<Outcome, Fault>) {
         let waiting = match (number_of(id), &mut *lock(&self.table)) {
@@ -503,6 +510,13 @@ impl Peer {
         }
         self.close_for(&reason);
         self.events.send(&self.upstream, Event::Lost);
+    }
+
+    /// Its lists may have changed without a word that was heard.
+    pub(super) fn may_have_missed(&self) {
+        for event in Event::LISTS_CHANGED {
+            self.events.send(&self.upstream, event);
+        }
     }
 
     /// The answer to `id`, as far as that is known, came and is not usable.

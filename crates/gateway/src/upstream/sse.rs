@@ -33,7 +33,9 @@ pub(crate) struct EventReader {
     kind: String,
     data: Data,
     limit: usize,
-    /// The id of the latest event, to go on from.
+    /// The id of the event that is being read: only one that is complete need not come again.
+    id: Option<String>,
+    /// The id of the latest complete event, to go on from.
     pub(super) last_id: Option<String>,
     /// How long the server wants to be left alone before the stream is opened again.
     pub(super) retry: Option<Duration>,
@@ -79,6 +81,7 @@ impl EventReader {
             kind: String::new(),
             data: Data::None,
             limit,
+            id: None,
             last_id: None,
             retry: None,
         }
@@ -109,6 +112,7 @@ impl EventReader {
                 }
                 continue;
             }
+            self.last_id = self.id.take().or(self.last_id.take());
             let kind = std::mem::take(&mut self.kind);
             let data = match std::mem::take(&mut self.data) {
                 Data::None => continue,
@@ -154,7 +158,7 @@ impl EventReader {
             b"data" => self.data.push(value),
             b"event" => self.kind = text(),
             // What no header can carry could not be sent back.
-            b"id" if HeaderValue::from_bytes(&value).is_ok() => self.last_id = Some(text()),
+            b"id" if HeaderValue::from_bytes(&value).is_ok() => self.id = Some(text()),
             b"retry" => self.retry = text().parse().ok().map(Duration::from_millis).or(self.retry),
             // A comment, or a field of no known meaning.
             _ => {}
@@ -191,6 +195,19 @@ mod tests {
         assert_eq!(found, expected.map(|(kind, data)| (kind.to_owned(), data.to_owned())));
         assert_eq!((error, reader.last_id.as_deref()), (None, Some("")));
         assert_eq!(reader.retry, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn an_event_counts_as_read_when_it_is_complete() {
+        for (text, expected) in [
+            ("id: 1\n\nid: 2\ndata: {\"half", Some("1")),
+            ("id: 1\ndata: a\n\nid: 2\ndata: b\n", Some("1")),
+            ("id: 1\ndata: a\n\ndata: b\n\n", Some("1")),
+            ("id: 1\n", None),
+            ("id: 1\n\n", Some("1")),
+        ] {
+            assert_eq!(events(&[text.as_bytes()], 100).2.last_id.as_deref(), expected, "{text:?}");
+        }
     }
 
     #[test]

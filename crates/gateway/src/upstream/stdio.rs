@@ -399,10 +399,11 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
                 Err(error) if claims_to_be_a_message(&line) => {
                     peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
                 }
-                Err(error) => {
+                Err(error) if !peer.received_batch(&line, None) => {
                     let shown = || peer.shown(&error.to_string());
                     tracing::debug!(%upstream, error = shown(), "skipped a line that is not a message");
                 }
+                Err(_) => {}
             },
             Ok(Some(Line::TooLong { head, tail, length })) => {
                 let reason = format!("it has {length} bytes, over the limit of {limit}");

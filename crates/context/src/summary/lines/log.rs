@@ -141,12 +141,24 @@ pub(super) fn begins_with_time(line: &str) -> bool {
     behind.is_some_and(|behind| behind.starts_with([' ', ']']) && behind.trim_start_matches(']').starts_with(' '))
 }
 
+/// The status code of a request, as servers write it that do not write `"GET / HTTP/1.1" 200`: behind the method and the
+/// path (Express), in a column (Gin), after `Completed` (Rails), and as a field.
+static STATUS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) "?(?:/|https?:)[^\s"]*"? |\[GIN\] [^|]*\| *|\bCompleted "#,
+        r#"|\bstatus(?:_?code)?"?(?:=|: ?))([1-5]\d\d)(?:[\s,|}\]]|$)"#,
+    ))
+    .expect("a fixed pattern")
+});
+
 /// The status code in a line of an HTTP server's access log.
 fn status(line: &str) -> Option<u16> {
-    let (_, after) = line.split_once("HTTP/")?;
-    let (_, after) = after.split_once("\" ")?;
-    let code = after.get(..3)?;
-    code.parse().ok().filter(|code| (100..600).contains(code))
+    let quoted = || {
+        let (_, after) = line.split_once("HTTP/")?;
+        let (_, after) = after.split_once("\" ")?;
+        after.get(..3)?.parse().ok().filter(|code| (100..600).contains(code))
+    };
+    quoted().or_else(|| STATUS.captures(line)?.get(1)?.as_str().parse().ok())
 }
 
 /// Whether any line of the text can indicate an error: one pass instead of a test per line.
@@ -690,6 +702,35 @@ mod tests {
         … +42
         last line: ==== 1 failed, 39 passed in 3.21s ====
         ");
+    }
+
+    #[test]
+    fn the_status_of_a_request_is_found_however_servers_write_it() {
+        for (line, expected) in [
+            ("1.2.3.4 - - [24/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 503 12", Some(503)),
+            ("2026-11-24T10:00:00 GET /item/7 500", Some(500)),
+            ("GET /api/users 404 12.345 ms - 15", Some(404)),
+            ("[GIN] 2026/11/24 - 10:00:00 | 502 |     12.3ms |  127.0.0.1 | GET      \"/ping\"", Some(502)),
+            ("Completed 422 Unprocessable Entity in 8ms", Some(422)),
+            ("level=info msg=\"request completed\" status=504 path=/a", Some(504)),
+            (r#"{"method":"GET","path":"/a","status":200,"ms":3}"#, Some(200)),
+            (r#"{"path":"/a","status_code": 201}"#, Some(201)),
+            // Neither codes nor requests.
+            ("GET /item/500 in 200 ms", None),
+            ("status=running exit=500", None),
+            ("status=5000", None),
+            ("got 500 results", None),
+        ] {
+            assert_eq!(status(line), expected, "{line}");
+        }
+        let log: String = (0..1000)
+            .map(|n| {
+                format!("2026-11-24T10:{:02}:00 GET /item/{n} {}\n", n / 60, if n % 100 == 42 { 500 } else { 200 })
+            })
+            .collect();
+        let described = told(&log, 250);
+        assert!(described.contains("status codes: 200 ×990, 500 ×10"), "{described}");
+        assert!(described.contains("10 errors, first (line 42): 2026-11-24T10:00:00 GET /item/42 500"), "{described}");
     }
 
     #[test]

@@ -304,7 +304,7 @@ impl<A: Api> Served<A> {
             let status = match error {
                 Exhausted::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
                 Exhausted::TooLong(_) => StatusCode::GATEWAY_TIMEOUT,
-                Exhausted::TooMuch(_) | Exhausted::Stopped => StatusCode::INTERNAL_SERVER_ERROR,
+                Exhausted::TooMuch(_) | Exhausted::Unreadable | Exhausted::Stopped => StatusCode::INTERNAL_SERVER_ERROR,
             };
             Refused::text(status, format!("the request {error}"))
         })?;

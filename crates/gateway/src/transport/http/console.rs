@@ -329,7 +329,11 @@ impl Shared {
             if let Ok(mut overview) = found.await {
                 overview.history = lock(&self.history).clone();
                 if let Some(savings) = self.live.now().savings() {
-                    overview.history.push((self.start.elapsed().as_secs(), savings.without(), savings.with()));
+                    let sums = (savings.without(), savings.with());
+                    // Where nothing was called since, nothing is new on the page.
+                    if overview.history.last().is_none_or(|(_, without, with)| (*without, *with) != sums) {
+                        overview.history.push((self.start.elapsed().as_secs(), sums.0, sums.1));
+                    }
                 }
                 let text = serde_json::to_string(&overview).unwrap_or_default();
                 // Those that the page is told of: cases come and go while it is looked up.
@@ -363,8 +367,12 @@ async fn feed(shared: Arc<Shared>, out: mpsc::Sender<Bytes>) {
             call = calls.recv() => match call {
                 Ok(call) => {
                     waiting.push(call);
-                    while let Ok(call) = calls.try_recv() {
-                        waiting.push(call);
+                    loop {
+                        match calls.try_recv() {
+                            Ok(call) => waiting.push(call),
+                            Err(broadcast::error::TryRecvError::Lagged(count)) => missed += count,
+                            Err(_) => break,
+                        }
                     }
                 }
                 Err(broadcast::error::RecvError::Lagged(count)) => missed += count,

@@ -470,7 +470,10 @@ fn a_stream_that_ends_early_is_taken_up_where_it_was_left() {
     run(async {
         let (url, log) = serve(|asked| match (asked.verb.as_str(), asked.header("last-event-id")) {
             ("GET", Some("7")) => events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":5}\n\n"]),
-            _ => greeting(asked).unwrap_or_else(|| events(&["id: 7\nretry: 1\ndata:\n\n"])),
+            // The answer breaks off: it has not come, although its id has.
+            _ => {
+                greeting(asked).unwrap_or_else(|| events(&["id: 7\nretry: 1\ndata:\n\n", "id: 8\ndata: {\"jsonrpc\":"]))
+            }
         })
         .await;
         let (upstream, _events) = upstream(&url, Era::Legacy);
@@ -513,10 +516,13 @@ fn a_session_that_is_not_known_any_more_is_replaced_once() {
             })
             .await;
             let handshakes = || lock(&log).iter().filter(|asked| asked.method() == "initialize").count();
-            let (upstream, _events) = upstream(&url, Era::Legacy);
+            let (upstream, mut heard) = upstream(&url, Era::Legacy);
             assert_eq!((call(&upstream).await.unwrap(), handshakes()), ("7".to_owned(), 1));
+            assert!(heard.try_recv().is_none());
             *lock(&memory) = Memory::Lost;
             assert_eq!((call(&upstream).await.unwrap(), handshakes()), ("7".to_owned(), 2));
+            // A server that has lost its sessions was started anew, and may be another version.
+            assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
             *lock(&memory) = Memory::None;
             let answer = call(&upstream).await;
             assert!(matches!(answer, Err(Fault::Status { .. })), "{answer:?}");
@@ -603,6 +609,24 @@ fn the_unasked_stream_is_heard_and_opened_again() {
         assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
         assert!(matches!(heard_of(&mut heard).await, Event::PromptsChanged));
         assert!(lock(&log).iter().any(|asked| asked.header("last-event-id") == Some("1")));
+    });
+}
+
+#[test]
+fn what_a_server_may_have_said_while_no_stream_was_open_is_asked_for() {
+    run(async {
+        let (url, log) = serve(|asked| {
+            if asked.verb == "GET" {
+                return events(&["retry: 100\n\n"]);
+            }
+            greeting(asked).unwrap_or_else(|| result(asked, &json!(1)))
+        })
+        .await;
+        let (upstream, mut heard) = upstream(&url, Era::Legacy);
+        call(&upstream).await.unwrap();
+        assert!(matches!(heard_of(&mut heard).await, Event::ToolsChanged));
+        let opened = lock(&log).iter().filter(|asked| asked.verb == "GET").count();
+        assert!(opened >= 2, "nothing is missed before the first");
     });
 }
 

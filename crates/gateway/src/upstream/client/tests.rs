@@ -116,6 +116,23 @@ fn noise_and_answers_that_nobody_waits_for_are_passed_over() {
 }
 
 #[test]
+fn an_answer_may_come_in_a_batch() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let call = call(None, None);
+        let asking = connected.request(&call, AMPLE);
+        let answering = async {
+            let asked = server.hear().await;
+            let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": 7});
+            let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+            server.say(&json!([log, 1, answer]).to_string()).await;
+        };
+        let (answer, ()) = tokio::join!(asking, answering);
+        assert_eq!(text(&answer.unwrap()), "7");
+    });
+}
+
+#[test]
 fn an_answer_over_the_limit_fails_its_own_request_at_once() {
     run(async {
         let (connected, mut server, _events) = connection(100_000);
@@ -1087,6 +1104,36 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
 }
 
 #[test]
+fn lists_that_cannot_be_read_are_read_again_until_they_can() {
+    run(async {
+        let lists = Arc::new(AtomicU32::new(0));
+        let asked = Arc::clone(&lists);
+        let warming = InProcess::new(move |method: &str, _: Option<&Raw>| match method {
+            "initialize" => Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}))),
+            // Also after it was connected anew, which it is once.
+            "tools/list" if asked.fetch_add(1, Ordering::Relaxed) < 4 => {
+                Err(Fault::Rpc(RpcError::new(-32_603, "the index is being loaded")))
+            }
+            "tools/list" => Ok(Raw::of(&json!({"tools": [{"name": "ready", "inputSchema": {"type": "object"}}]}))),
+            other => Err(Fault::Rpc(RpcError::method_not_found(other))),
+        });
+        let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(warming)) };
+        let other = in_process(|_, _| Ok(Raw::of(&json!({}))));
+        let gateway = gateway(Mode::Gateway, vec![("warming", config), ("other", other)]).await;
+        let is_there = || gateway.catalog().listings.get("warming").is_some_and(|listing| !listing.tools.is_empty());
+        assert!(!is_there());
+        while !is_there() {
+            tokio::time::sleep(BRIEF).await;
+        }
+        assert!(gateway.reports().iter().all(|report| report.fault.is_none()));
+        let read = lists.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(lists.load(Ordering::Relaxed), read, "and then no more");
+        gateway.close().await;
+    });
+}
+
+#[test]
 fn the_clock_of_an_upstream_stands_still_while_a_person_is_asked() {
     run(async {
         let (connected, mut server, _events) = connection(10_000);
@@ -1287,6 +1334,10 @@ fn what_is_watched_is_watched_again_on_another_connection_and_only_its_server_sa
         a.request(PLAIN).await.unwrap();
         assert_eq!(next(&mut told).await["params"], json!({"uri": "a:1"}), "it may have changed meanwhile");
         assert!(lock(&asked).len() > begun, "it is watched again");
+        for list in ["prompts", "resources", "tools"] {
+            let said = next(&mut told).await;
+            assert_eq!(said["method"], format!("notifications/{list}/list_changed"), "it may be another version");
+        }
         b.events.send(&b.name, Event::ResourceUpdated("a:1".to_owned()));
         b.events.send(&b.name, Event::ToolsChanged);
         assert_eq!(next(&mut told).await["method"], "notifications/tools/list_changed", "that was not its own to say");

@@ -148,8 +148,10 @@
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ approve }),
     }).catch(() => null);
-    const said = response && response.ok ? (approve ? 'Approved' : 'Declined') : 'It is no longer waiting';
-    set('answered', `${said}: ${one.item}`);
+    // Why an answer did not count matters: somebody else may have approved what was declined here.
+    const why = response && !response.ok && (await response.text().catch(() => '')).trim();
+    const failed = `Not answered (${why || 'the gateway cannot be reached'})`;
+    set('answered', `${response && response.ok ? (approve ? 'Approved' : 'Declined') : failed}: ${one.item}`);
   }
 
   function showCalls() {
