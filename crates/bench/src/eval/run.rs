@@ -21,6 +21,7 @@ use super::ranks::Ranks;
 use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
 use super::statistics::{mean, paired_by_tool, round6};
 use super::ties::{self, recall_over_orders};
+use contextweaver_core::catalog::definition_tokens;
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{CardDeck, Hit, Router, RoutingConfig, Scratch, render_cards};
 
@@ -352,12 +353,8 @@ fn selective(rows: &[Row]) -> Option<Abstention> {
 
 fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
     // A line break ends a token of this vocabulary after a brace, so the lines' counts add up to the prompt's.
-    let naive: usize = collection
-        .catalog
-        .items()
-        .par_iter()
-        .map(|item| Estimator::Cl100kBase.count(&(item.definition_json() + "\n")))
-        .sum();
+    let items = collection.catalog.items().par_iter();
+    let naive: usize = items.map(|item| definition_tokens(item, Estimator::Cl100kBase)).sum();
     // A page without cards is no saving: such queries are the business of recall.
     let pages = rows.iter().filter(|row| !row.ranking.hits.is_empty());
     let cards_mean = mean(pages.map(|row| row.card_tokens as f64));
@@ -366,7 +363,8 @@ fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
         naive,
         cards_mean: round6(cards_mean),
         cards_max: rows.iter().map(|row| row.card_tokens).max().unwrap_or(0),
-        reduction: round6(1.0 - cards_mean / naive as f64),
+        // Without a definition there is nothing to save.
+        reduction: if naive == 0 { 0.0 } else { round6(1.0 - cards_mean / naive as f64) },
     }
 }
 
