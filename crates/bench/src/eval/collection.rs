@@ -10,6 +10,7 @@
 mod about;
 mod queries;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use contextweaver_core::catalog::{self, Catalog, CatalogError, Kind, LoadOptions
 use contextweaver_core::files::{ReadError, read_file};
 use contextweaver_core::text::sha256_hex;
 
-use super::files::replace_file;
+use super::files::{replace_file, without_mark};
 use super::record::Origin;
 
 pub use about::{About, Counts, Hashes, ParseAboutError, Sealed, seal};
-pub(crate) use queries::Names;
 pub(super) use queries::to_jsonl as queries_jsonl;
 pub use queries::{Asked, Query, asked};
+pub(crate) use queries::{Names, listed_twice};
 
 /// The file of a collection folder that holds the tools.
 pub const CATALOG_FILE: &str = "catalog.json";
@@ -220,7 +221,7 @@ impl Collection {
     ) -> Result<Self, CollectionError> {
         let handles = handles(&catalog);
         let file_order = file_order(catalog_bytes, &catalog);
-        let hashes = Hashes::of(catalog_bytes, queries.bytes);
+        let hashes = Hashes::of(catalog_bytes, &with_line_feeds(queries.bytes));
         let inputs_sha256 = hashes.together();
         let queries = queries::parse(queries, &catalog, &handles)?;
         Ok(Self {
@@ -257,11 +258,8 @@ impl Collection {
     /// as soon as a second server has a tool of that name, and just then it has to be seen what becomes of the query.
     #[must_use]
     pub fn digests(&self) -> BTreeMap<String, String> {
-        let items = self.catalog.items();
-        let full = |number: u32| {
-            let item = &items[number as usize];
-            full_handle(item.server.as_deref(), &item.name)
-        };
+        let full = full_handles(&self.catalog);
+        let full = |number: u32| full[number as usize].clone();
         let asked = self.queries.iter().filter(|query| !query.groups.is_empty());
         asked.map(|query| (query.id.clone(), digest(query, full))).collect()
     }
@@ -325,6 +323,28 @@ pub(crate) fn digest(query: &Query, name: impl Fn(u32) -> String) -> String {
 /// under other servers.
 pub(super) fn full_handle(server: Option<&str>, name: &str) -> String {
     server.map_or_else(|| name.to_owned(), |server| format!("{server}:{name}"))
+}
+
+/// What names each item in another catalog too, by item number: [`full_handle`], and its id where that names another item or
+/// several.
+pub(super) fn full_handles(catalog: &Catalog) -> Vec<String> {
+    let handles = handles(catalog);
+    let names = Names::new(catalog, &handles);
+    let of = |(item, number): (&SelectableItem, u32)| {
+        let full = full_handle(item.server.as_deref(), &item.name);
+        if names.resolve(&full) == Ok(number) { full } else { item.id.clone() }
+    };
+    catalog.items().iter().zip(0..).map(of).collect()
+}
+
+/// Lines as they are wherever git checked them out: without the mark and the carriage returns that Windows adds.
+fn with_line_feeds(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let bytes = without_mark(bytes);
+    if !bytes.contains(&b'\r') {
+        return Cow::Borrowed(bytes);
+    }
+    let lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    Cow::Owned(lines.collect::<Vec<_>>().join(&b'\n'))
 }
 
 /// The name of every item in a run file, by item number.
@@ -496,6 +516,11 @@ mod tests {
     fn a_byte_order_mark_is_no_part_of_the_first_line() {
         let collection = collection("\u{feff}{\"id\":\"1\",\"query\":\"a\",\"relevant\":[]}\r\n").unwrap();
         assert_eq!(collection.queries.len(), 1);
+        // Nor is it a part of what is measured, as are the ends of lines that git may write.
+        let inputs = |lines: &str| self::collection(lines).unwrap().inputs_sha256;
+        let plain = "{\"id\":\"1\",\"query\":\"a\",\"relevant\":[]}\n\n";
+        assert_eq!(inputs(&format!("\u{feff}{}", plain.replace('\n', "\r\n"))), inputs(plain));
+        assert_ne!(inputs(&plain.replace("\n\n", "\n")), inputs(plain));
     }
 
     #[test]
@@ -515,6 +540,18 @@ mod tests {
             assert_eq!(found.tool_handle(number), expected);
         }
         assert_eq!(items[found.queries[0].groups[0][0] as usize].name, "s:b", "an exact name comes first");
+        // Each is written so that it can be read back, and is another answer.
+        let query = |number: u32| Query { groups: vec![vec![number]], ..found.queries[0].clone() };
+        let queries: Vec<Query> = (0..5).map(query).collect();
+        let mut digests = BTreeSet::new();
+        for query in &queries {
+            let lines = queries_jsonl(&found, std::iter::once(query), |_| Vec::new());
+            let read = Source { path: Path::new("q.jsonl"), bytes: lines.as_bytes() };
+            let read = Collection::from_bytes("c", Origin::Public, source, read).unwrap();
+            assert_eq!(read.queries[0].groups, query.groups, "{lines}");
+            digests.extend(read.digests().into_values());
+        }
+        assert_eq!(digests.len(), 5);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::gate::{Moved, sort_worst_first};
 use super::place::{Place, Texts};
-use crate::eval::collection::{Asked, Names, handles};
+use crate::eval::collection::{Asked, Names, handles, listed_twice};
 use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide};
 use crate::eval::engine::Engine;
 use crate::eval::measure::{Found, Judgement, Measure};
@@ -122,6 +122,15 @@ impl Definition {
     pub fn growth(&self) -> i64 {
         self.tokens_after as i64 - self.tokens_before as i64
     }
+
+    /// The id of a tool in the old catalog with this change made; `None` where it is not there.
+    fn made_alone<'b>(&self, both: &'b Both) -> Option<&'b str> {
+        let is_this = match (&self.old_id, &both.old) {
+            (None, None) => both.new.as_ref() == Some(&self.id),
+            (own, old) => own == old,
+        };
+        if is_this { both.new.as_deref() } else { both.old.as_deref() }
+    }
 }
 
 /// What the change of one definition does when nothing else changes.
@@ -154,8 +163,8 @@ pub struct Sides<'a> {
     pub diff: &'a DiffReport,
 }
 
-/// A tool that a query names, as either catalog has it.
-#[derive(Debug, Clone)]
+/// A tool that a query names: its id in either catalog.
+#[derive(Debug, Clone, PartialEq)]
 struct Both {
     old: Option<String>,
     new: Option<String>,
@@ -188,8 +197,8 @@ fn new_side(both: &Both) -> &Option<String> {
 pub fn measure(sides: Sides<'_>, queries_path: &Path, queries: &[Asked], engine: &dyn Engine) -> Result<Impact> {
     let needed = resolve(sides, queries_path, queries)?;
     let needed: Vec<Needed<'_>> = needed.into_iter().filter(|one| !one.groups.is_empty()).collect();
-    let before = ranks(engine, sides.old, &needed)?;
-    let after = ranks(engine, sides.new, &needed)?;
+    let before = ranks(engine, sides.old, &needed, |both| both.old.as_deref())?;
+    let after = ranks(engine, sides.new, &needed, |both| both.new.as_deref())?;
     let known_before: Vec<bool> = needed.iter().map(|one| one.answered(old_side)).collect();
     let known_after: Vec<bool> = needed.iter().map(|one| one.answered(new_side)).collect();
     let both = |at: usize| known_before[at] && known_after[at];
@@ -202,7 +211,7 @@ pub fn measure(sides: Sides<'_>, queries_path: &Path, queries: &[Asked], engine:
     let mut definitions = definitions(sides);
     for definition in definitions.iter_mut().take(MEASURED_ALONE) {
         let catalog = Arc::new(Catalog::new(with_change(sides, definition))?);
-        let after = ranks(engine, &catalog, &needed)?;
+        let after = ranks(engine, &catalog, &needed, |both| definition.made_alone(both))?;
         definition.alone = Some(Compared::of(&needed, &before, &after, |at| known_before[at]).alone());
     }
     let lost = |one: &Needed<'_>| -> Vec<Lost> {
@@ -227,7 +236,8 @@ pub fn measure(sides: Sides<'_>, queries_path: &Path, queries: &[Asked], engine:
     })
 }
 
-/// Every query with its tools in both catalogs.
+/// Every query with its tools in both catalogs. What a query names in the old catalog is the same tool in the new one where the
+/// two are paired there; another tool that got its name is not.
 fn resolve<'q>(sides: Sides<'_>, path: &Path, queries: &'q [Asked]) -> Result<Vec<Needed<'q>>> {
     let (old_handles, new_handles) = (handles(sides.old), handles(sides.new));
     let (old, new) = (Names::new(sides.old, &old_handles), Names::new(sides.new, &new_handles));
@@ -249,7 +259,7 @@ fn resolve<'q>(sides: Sides<'_>, path: &Path, queries: &'q [Asked]) -> Result<Ve
         let in_new = new.resolve(reference);
         let new_id = in_new.as_ref().ok().and_then(|number| id(sides.new, *number));
         match (in_old, new_id) {
-            (Some(old), new) => Ok(Both { new: new.or_else(|| partner(&old, &partners, sides.new)), old: Some(old) }),
+            (Some(old), _) => Ok(Both { new: partner(&old, &partners, sides.new), old: Some(old) }),
             (None, Some(new)) => Ok(Both { old: partner(&new, &origins, sides.old), new: Some(new) }),
             (None, None) => {
                 let reason = in_new.err().unwrap_or_default();
@@ -257,23 +267,35 @@ fn resolve<'q>(sides: Sides<'_>, path: &Path, queries: &'q [Asked]) -> Result<Ve
             }
         }
     };
-    let group =
-        |asked: &Asked, group: &Vec<String>| group.iter().map(|name| both(asked, name)).collect::<Result<Vec<_>>>();
     let needed = |asked: &'q Asked| {
-        let groups = asked.groups.iter().map(|one| group(asked, one)).collect::<Result<Vec<_>>>()?;
+        let mut used: Vec<Both> = Vec::new();
+        let mut once = |reference: &String| {
+            let both = both(asked, reference)?;
+            if used.contains(&both) {
+                let reason = listed_twice(reference);
+                bail!("{}:{}: query `{}`: {reason}", path.display(), asked.line, asked.id);
+            }
+            used.push(both.clone());
+            Ok(both)
+        };
+        let mut group = |group: &Vec<String>| group.iter().map(&mut once).collect::<Result<Vec<_>>>();
+        let groups = asked.groups.iter().map(&mut group).collect::<Result<Vec<_>>>()?;
         Ok(Needed { asked, groups })
     };
     queries.iter().map(needed).collect()
 }
 
-/// Where the needed tools of every query stand in the rankings of `catalog`; a tool that it does not have is not found.
-fn ranks(engine: &dyn Engine, catalog: &Arc<Catalog>, needed: &[Needed<'_>]) -> Result<Vec<Found>> {
+/// Where the needed tools of every query stand in the rankings of `catalog`, in which they have the ids `id`; a tool that it
+/// does not have is not found.
+fn ranks(
+    engine: &dyn Engine,
+    catalog: &Arc<Catalog>,
+    needed: &[Needed<'_>],
+    id: impl Fn(&Both) -> Option<&str> + Sync,
+) -> Result<Vec<Found>> {
     let prepared = engine.prepare(catalog)?;
     let found = |one: &Needed<'_>| {
-        let number = |both: &Both| {
-            let ids = [&both.new, &both.old].into_iter().flatten();
-            ids.filter_map(|id| catalog.position(id)).find_map(|position| u32::try_from(position).ok())
-        };
+        let number = |both: &Both| catalog.position(id(both)?).and_then(|position| u32::try_from(position).ok());
         let groups = one.groups.iter().map(|group| group.iter().filter_map(number).collect()).collect();
         let ranking = prepared.rank(&one.asked.text, DEPTH);
         Found::of(&ranking.hits, &Judgement { groups }).context("a query without tools is not ranked")
@@ -382,7 +404,64 @@ fn with_change(sides: Sides<'_>, definition: &Definition) -> Vec<SelectableItem>
     }
     items
 }
+
 /// The verdict on pairs of before and after, one a query.
 fn decided(pairs: &[(f64, f64)]) -> Decision {
     decide(&[Pair::single(pairs.iter().copied())], MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::eval::engine::RouterEngine;
+    use contextweaver_core::catalog::diff;
+    use contextweaver_core::text::Estimator;
+    use contextweaver_routing::RoutingConfig;
+
+    fn tool(server: &str, name: &str, said: &str, argument: &str) -> Value {
+        let schema = json!({"type": "object", "properties": {argument: {"type": "string"}}});
+        json!({"name": name, "server": server, "description": said, "inputSchema": schema})
+    }
+
+    /// What a change does to one query for each of these lists of needed tools.
+    fn impact(old: &[Value], new: &[Value], needed: &[&[&str]]) -> Result<Impact> {
+        let [old, new] = [old, new].map(|tools| Arc::new(Catalog::from_values(tools, None).unwrap()));
+        let diff = diff(&old, &new, Estimator::Cl100kBase);
+        let path = Path::new("none.json");
+        let sides = Sides { old_path: path, old: &old, new_path: path, new: &new, diff: &diff };
+        let asked = |(line, tools): (usize, &&[&str])| {
+            let groups = tools.iter().map(|tool| vec![(*tool).to_owned()]).collect();
+            Asked { line, id: format!("q{line}"), text: "find the letter".to_owned(), groups }
+        };
+        let asked: Vec<Asked> = (1..).zip(needed).map(asked).collect();
+        let config = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        measure(sides, Path::new("q.jsonl"), &asked, &RouterEngine::new("words", config))
+    }
+
+    #[test]
+    fn another_tool_that_got_the_name_is_not_the_tool() {
+        let mail = tool("mail", "search", "find a letter in the mailbox", "folder");
+        let wiki = tool("wiki", "search", "look up an article of an encyclopedia", "title");
+        let send = tool("mail", "send", "write the letter", "to");
+        let before = [mail.clone(), send.clone()];
+        let found = impact(&before, &[wiki.clone(), send.clone()], &[&["search"], &["send"]]).unwrap();
+        let lost: Vec<&str> = found.lost.iter().map(|one| one.query.as_str()).collect();
+        assert_eq!((lost, found.decision.queries), (vec!["q1"], 1));
+        let added = found.definitions.iter().find(|one| one.kind == Kind::Added).and_then(|one| one.alone.as_ref());
+        assert_eq!(added.map(|alone| (alone.recall_at_5, alone.moved)), Some((0.0, 0)));
+        // With the tool still there, what got its bare name as well costs nothing alone.
+        let found = impact(&before, &[mail, send, wiki], &[&["search"]]).unwrap();
+        assert_eq!((found.lost.len(), found.recall_at_5_after), (0, 1.0));
+        let alone = found.definitions[0].alone.as_ref().unwrap();
+        assert_eq!((found.definitions[0].kind, alone.recall_at_5, alone.moved), (Kind::Added, 0.0, 0));
+    }
+
+    #[test]
+    fn a_tool_stands_for_one_need() {
+        let tools = [tool("mail", "search", "find a letter", "x")];
+        let error = impact(&tools, &tools, &[&["search", "mail:search"]]).unwrap_err().to_string();
+        assert_eq!(error, "q.jsonl:1: query `q1`: `mail:search` is listed twice; one tool can stand for one need only");
+    }
 }

@@ -9,7 +9,7 @@ use contextweaver_core::catalog::Catalog;
 
 use super::super::distinct::distinct;
 use super::super::files::without_mark;
-use super::{Collection, CollectionError, Source, full_handle};
+use super::{Collection, CollectionError, Source, full_handle, full_handles};
 
 /// One query and the tools that answer it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,8 @@ pub struct Asked {
 /// The queries of a file that is to be read with more than one catalog. That their tools exist is not checked.
 ///
 /// # Errors
-/// [`CollectionError`] for a line that is not a query, and for a draft.
+/// [`CollectionError`] for a line that is not a query, asks nothing or has equivalents of a tool that it does not need, and for
+/// a draft.
 pub fn asked(path: &Path) -> Result<Vec<Asked>, CollectionError> {
     let bytes = super::read(path)?;
     let lines = lines(Source { path, bytes: &bytes })?.into_iter();
@@ -107,7 +108,8 @@ pub(super) fn parse(source: Source, catalog: &Catalog, handles: &[String]) -> Re
     lines(source)?.into_iter().map(query).collect()
 }
 
-/// The lines of `source` with their numbers. Their ids are unique and none is a draft.
+/// The lines of `source` with their numbers. Their ids are unique, none is a draft or asks nothing, and equivalents are those
+/// of a tool that is needed.
 fn lines(source: Source) -> Result<Vec<(usize, Line)>, CollectionError> {
     let mut found = Vec::new();
     let mut lines_by_id: BTreeMap<String, usize> = BTreeMap::new();
@@ -127,6 +129,12 @@ fn lines(source: Source) -> Result<Vec<(usize, Line)>, CollectionError> {
         }
         if wire.draft {
             return Err(refuse(&wire.id, REVIEW.to_owned()));
+        }
+        if wire.query.trim().is_empty() {
+            return Err(refuse(&wire.id, "the query text is empty".to_owned()));
+        }
+        if let Some(stray) = wire.equivalent.keys().find(|tool| !wire.relevant.contains(tool)) {
+            return Err(refuse(&wire.id, format!("`equivalent` names `{stray}`, which is not in `relevant`")));
         }
         found.push((line, wire));
     }
@@ -157,9 +165,6 @@ fn one_line(error: &serde_json::Error) -> String {
 }
 
 fn check(mut line: Line, names: &Names) -> Result<Query, String> {
-    if line.query.trim().is_empty() {
-        return Err("the query text is empty".to_owned());
-    }
     let mut groups = Vec::with_capacity(line.relevant.len());
     let mut used = Vec::new();
     for named in &line.relevant {
@@ -168,18 +173,20 @@ fn check(mut line: Line, names: &Names) -> Result<Query, String> {
         for reference in std::iter::once(named).chain(&equivalents) {
             let item = names.resolve(reference)?;
             if used.contains(&item) {
-                return Err(format!("`{reference}` is listed twice; one tool can stand for one need only"));
+                return Err(listed_twice(reference));
             }
             used.push(item);
             group.push(item);
         }
         groups.push(group);
     }
-    if let Some(stray) = line.equivalent.keys().next() {
-        return Err(format!("`equivalent` names `{stray}`, which is not in `relevant`"));
-    }
     let Line { id, query, register, lang, category, .. } = line;
     Ok(Query { id, text: query, groups, register, lang, category })
+}
+
+/// Why a query may not name a tool a second time.
+pub(crate) fn listed_twice(reference: &str) -> String {
+    format!("`{reference}` is listed twice; one tool can stand for one need only")
 }
 
 /// Every way in which a query may name a tool.
@@ -245,11 +252,8 @@ pub(crate) fn to_jsonl<'q>(
     queries: impl Iterator<Item = &'q Query>,
     further: impl Fn(u32) -> Vec<String>,
 ) -> String {
-    let items = collection.catalog.items();
-    let handle = |number: u32| {
-        let item = &items[number as usize];
-        full_handle(item.server.as_deref(), &item.name)
-    };
+    let handles = full_handles(&collection.catalog);
+    let handle = |number: u32| handles[number as usize].clone();
     let mut text = String::new();
     for query in queries {
         let mut line = Line {

@@ -38,7 +38,7 @@ const UNASKED: usize = 1_000;
 const PAGES: usize = 100;
 
 /// What stands between server and tool where gateways join them.
-const JOINTS: [&str; 7] = [":", "__", "_", ".", "/", "-", "___"];
+pub(in crate::eval) const JOINTS: [&str; 7] = [":", "__", "_", ".", "/", "-", "___"];
 
 /// The tool that is asked, and where its results name tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
