@@ -97,7 +97,8 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
     assert_eq!(text.code, 1, "{}", text.shown());
     for expected in [
         "Regressed: recall@5 of your catalog .",
-        "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json, with --accept",
+        "`contextweaver catalog diff OLD gate/catalog.json --impact --queries gate/queries.jsonl`, where OLD is the catalog as it was",
+        "results.json is not up to date either: to record it anyway, run `contextweaver bench run --root gate --accept`",
         "failed: recall@5 fell from .",
         "worst query: hh-",
         "the catalog or the queries changed; only queries that were asked the same way are compared",
@@ -183,7 +184,11 @@ fn a_loss_that_proves_nothing_is_not_the_next_base() {
         assert_eq!(results(), before);
     }
     let check = files.run(&["bench", "check", "--root", "gate"]);
-    assert!(check.code == 1 && check.stdout.contains("with --accept."), "{}", check.shown());
+    assert!(
+        check.code == 1 && check.stdout.contains("run `contextweaver bench run --root gate --accept`"),
+        "{}",
+        check.shown()
+    );
     // One more, and it is shown.
     files.write("tools.json", tools(6));
     let worse = run(&[]);
@@ -192,6 +197,114 @@ fn a_loss_that_proves_nothing_is_not_the_next_base() {
     assert_eq!(run(&["--accept"]).code, 0);
     assert_ne!(results(), before);
     assert_eq!(run(&[]).code, 0);
+}
+
+/// A workspace of so many tools, with a query for each in a word that is its alone.
+fn many_tools(count: usize, lost: usize) -> Files {
+    let files = Files::new();
+    write_tools(&files, count, lost);
+    let query = |number: usize| {
+        let query = json!({"id": format!("q{number}"), "query": word(number), "relevant": [format!("job{number}")]});
+        format!("{query}\n")
+    };
+    files.write("queries.jsonl", (0..count).map(query).collect::<String>());
+    let gate = "catalog = \"../tools.json\"\nqueries = \"../queries.jsonl\"\nengines = [\"bm25\"]\n";
+    files.write("gate/gate.toml", gate);
+    files
+}
+
+/// Of the tools the first few are described in words that no one uses.
+fn write_tools(files: &Files, count: usize, lost: usize) {
+    let said = |number: usize| if number < lost { "otherwise".to_owned() } else { word(number) };
+    let tool = |number: usize| json!({"name": format!("job{number}"), "description": said(number)});
+    files.write("tools.json", json!((0..count).map(tool).collect::<Vec<_>>()).to_string());
+}
+
+/// A word that no other is like, also by its beginning.
+fn word(number: usize) -> String {
+    let letter = |place: usize| char::from(b"bcdfghklmprstvz"[number / 15usize.pow(place as u32) % 15]);
+    format!("{}o{}u{}ox", letter(0), letter(1), letter(2))
+}
+
+#[test]
+fn small_losses_do_not_add_up_unseen() {
+    let files = many_tools(600, 0);
+    let run = |more: &[&str]| files.run(&[&["bench", "run", "--root", "gate"], more].concat());
+    assert_eq!(run(&[]).code, 0);
+    let results = || fs::read(files.path("gate/results.json")).unwrap();
+    let before = results();
+    let table = [
+        (1, "Same: ", "No gate failed, and such losses add up: look at the largest one. results.json was not written"),
+        (2, "Inconclusive: ", "so few queries do not tell whether the loss is chance"),
+        (5, "Inconclusive: ", "so few queries do not tell whether the loss is chance"),
+        (6, "Regressed: ", "results.json was not written"),
+    ];
+    for (lost, verdict, said) in table {
+        write_tools(&files, 600, lost);
+        let shown = run(&[]);
+        assert!(shown.stdout.contains(verdict) && shown.stdout.contains(said), "{lost}: {}", shown.shown());
+        assert!(shown.stdout.ends_with("\nNot written: gate/results.json\n") && results() == before, "{lost}");
+    }
+    write_tools(&files, 600, 1);
+    let check = files.run(&["bench", "check", "--root", "gate"]);
+    assert!(
+        check.code == 1 && check.stdout.contains("run `contextweaver bench run --root gate --accept`"),
+        "{}",
+        check.shown()
+    );
+    let accepted = run(&["--accept"]);
+    assert!(accepted.code == 0 && accepted.stdout.contains("such losses add up"), "{}", accepted.shown());
+    assert_ne!(results(), before);
+    // What is gained is recorded.
+    write_tools(&files, 600, 0);
+    assert_eq!(run(&[]).code, 0);
+    assert_eq!(results(), before);
+}
+
+#[test]
+fn another_engine_that_is_judged_is_said() {
+    let files = workspace();
+    let gate = fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    let engines = |list: &str| files.write("gate/gate.toml", gate.replace("[\"default\"]", list));
+    engines("[\"default\", \"bm25\"]");
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    fs::copy(files.path("gate/results.json"), files.path("base.json")).unwrap();
+    engines("[\"bm25\", \"default\"]");
+    let check = files.run(&["bench", "check", "--root", "gate"]);
+    assert_eq!(check.code, 1, "{}", check.shown());
+    assert!(
+        check.stdout.contains("engines: committed [\"default\",\"bm25\"], computed [\"bm25\",\"default\"]"),
+        "{}",
+        check.shown()
+    );
+    let run = files.run(&["bench", "run", "--root", "gate"]);
+    let said = "; `bm25` is judged, and `default` was before\nNo gate failed; look at what changed beside the catalog";
+    assert!(run.stdout.contains(said), "{}", run.shown());
+    let comment = files.run(&["bench", "check", "--root", "gate", "--base", "base.json", "--format", "markdown"]);
+    assert!(comment.stdout.starts_with("<!-- contextweaver-gate moved -->\n"), "{}", comment.shown());
+}
+
+#[test]
+fn a_new_gate_holds_whatever_a_catalog_has() {
+    let files = Files::new();
+    for name in ["catalog.json", "queries.jsonl"] {
+        files.write(name, fs::read(checkout().join("gold/library").join(name)).unwrap());
+    }
+    let init = ["bench", "init", "my gate", "--catalog", "catalog.json", "--queries", "queries.jsonl"];
+    let init = files.run(&init);
+    assert!(
+        init.code == 0 && init.stdout.ends_with("  contextweaver bench run --root 'my gate'\n"),
+        "{}",
+        init.shown()
+    );
+    let run = files.run(&["bench", "run", "--root", "my gate"]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    // A prompt has the definitions of tools, and none of resources and prompts: by each command.
+    let inspected = files.run(&["catalog", "inspect", "catalog.json", "--format", "json"]);
+    let inspected: Value = serde_json::from_str(&inspected.stdout).unwrap();
+    let results: Value =
+        serde_json::from_str(&fs::read_to_string(files.path("my gate/results.json")).unwrap()).unwrap();
+    assert_eq!(results["evaluations"][0]["facts"]["tokens"]["naive"], inspected["tokens"]);
 }
 
 #[test]
@@ -275,7 +388,7 @@ fn results_that_nothing_can_be_compared_with_are_replaced_only_on_purpose() {
     let run = files.run(&["bench", "run", "--root", "gate"]);
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(
-        run.stdout.contains("so results.json was not written: run `contextweaver bench run --root gate`")
+        run.stdout.contains("so results.json was not written: run `contextweaver bench run --root gate --accept`")
             && run.stdout.ends_with("\nNot written: gate/results.json\n")
             && run.stderr.contains("share no query with this workspace; `--accept` replaces them"),
         "{}",
@@ -285,7 +398,7 @@ fn results_that_nothing_can_be_compared_with_are_replaced_only_on_purpose() {
     let check = files.run(&["bench", "check", "--root", "gate"]);
     assert!(
         check.code == 2
-            && check.stdout.contains("and commit results.json, with --accept.")
+            && check.stdout.contains("run `contextweaver bench run --root gate --accept` and commit results.json.")
             && check.stderr.contains("`contextweaver bench run --root gate --accept` replaces it"),
         "{}",
         check.shown()
@@ -558,6 +671,13 @@ fn every_form_says_that_definitions_were_not_measured_alone() {
 fn a_change_that_cannot_be_measured_is_refused() {
     let files = two_catalogs();
     files.write("wrong.jsonl", "{\"id\": \"q1\", \"query\": \"x\", \"relevant\": [\"pizza\"]}\n");
+    for (name, query) in [
+        ("twice", json!({"id": "q1", "query": "x", "relevant": ["create_issue", "forge:create_issue"]})),
+        ("blank", json!({"id": "q1", "query": " ", "relevant": ["create_issue"]})),
+        ("stray", json!({"id": "q1", "query": "x", "relevant": ["create_issue"], "equivalent": {"send_mail": []}})),
+    ] {
+        files.write(&format!("{name}.jsonl"), format!("{query}\n"));
+    }
     let diff = |more: &[&str]| files.run(&[&["catalog", "diff", "old.json", "new.json"], more].concat());
     let table = [
         (&["--impact"][..], "--queries <FILE>"),
@@ -565,6 +685,9 @@ fn a_change_that_cannot_be_measured_is_refused() {
         (&["--format", "sarif"], "this format shows checks; add --impact --queries FILE"),
         (&["--impact", "--queries", "wrong.jsonl"], "wrong.jsonl:1: query `q1`: no tool is called `pizza`"),
         (&["--impact", "--queries", "none.jsonl"], "none.jsonl: No such file"),
+        (&["--impact", "--queries", "twice.jsonl"], "twice.jsonl:1: query `q1`: `forge:create_issue` is listed twice"),
+        (&["--impact", "--queries", "blank.jsonl"], "blank.jsonl:1: query `q1`: the query text is empty"),
+        (&["--impact", "--queries", "stray.jsonl"], "`equivalent` names `send_mail`, which is not in `relevant`"),
         (&["--impact", "--queries", "queries.jsonl", "--fail-under", "recall@5=7"], "`recall@5` is 7"),
     ];
     for (arguments, expected) in table {

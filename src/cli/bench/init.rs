@@ -21,6 +21,7 @@ use contextweaver_bench::own::workspace::{GATE_FILE, YOURS};
 use contextweaver_core::catalog::{Catalog, LoadOptions, inspect, load};
 use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
+use contextweaver_gateway::quoted;
 use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
@@ -80,7 +81,7 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         writeln!(out, "next: read {}, then run", place(GATE_FILE).display())?;
     }
-    writeln!(out, "  contextweaver bench run --root {folder}")?;
+    writeln!(out, "  contextweaver bench run --root {}", quoted(&folder.to_string()))?;
     Ok(Outcome::Ok)
 }
 

@@ -183,7 +183,11 @@ pub(super) fn check(
     let base = base.map(read_base).transpose()?;
     let path = own.path(RESULTS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
-        format!("{}: run `contextweaver bench run --root {}` first, and commit it", path.display(), own.shown())
+        format!(
+            "{}: run `contextweaver bench run --root {}` first, and commit it",
+            path.display(),
+            quoted(&own.shown())
+        )
     })?;
     let earlier = parse_base(&path, text.as_bytes())?;
     let fresh = fresh(own)?;
@@ -212,7 +216,7 @@ pub(super) fn check(
             }
             None => bail!(
                 "{RESULTS_FILE} shares no query with this workspace; `contextweaver bench run --root {} --accept` replaces it",
-                own.shown()
+                quoted(&own.shown())
             ),
         }
     }

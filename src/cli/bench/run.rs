@@ -31,8 +31,8 @@ pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
 catalog is measured, and the gate of gate.toml judges it: also against the results of the last run
 in results.json. If the gate passes, the new results are written there; if it fails, the last ones stay, so it fails
-again until the catalog is fixed or --accept is given. They also stay if recall@5 fell and so few queries do not tell
-whether by chance.
+again until the catalog is fixed or --accept is given. They also stay if recall@5 fell at all: losses that are chance,
+or within the margin, add up.
 
 Examples:
   contextweaver bench run

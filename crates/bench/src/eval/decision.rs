@@ -3,8 +3,10 @@
 //! Base and head answered the same queries, so their differences are compared query by query: a sign-flip test, within each
 //! set of queries where there are several, of the mean over the sets. Queries that need the same tool are not independent
 //! evidence where these tools are a sample; then their signs are flipped, and they are resampled, together as well, and of
-//! both ways the more cautious is reported. "Same" has to be shown too: by equal answers, or by a 90 % interval that stays within one point (two one-sided
-//! tests, Schuirmann, 1987). What is neither shown to differ nor to be the same is inconclusive, with how much more it takes.
+//! both ways the more cautious is reported. "Same" has to be shown too: by equal answers, or by a 90 % interval that stays
+//! within one point (two one-sided tests, Schuirmann, 1987). A bootstrap of few differences is too narrow for that: there, an
+//! exact bound on how many queries may change for the worse, or for the better, has to stay within the point as well. What is
+//! neither shown to differ nor to be the same is inconclusive, with how much more it takes.
 //! Where hardly any query differs, how much could have been seen does not follow from those that do: then a share of the
 //! queries is taken to change, and that is said.
 
@@ -16,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::record::{Estimate, Paired, Verdict};
 use super::rng::Rng;
 use super::statistics::{
-    BOOTSTRAP_SEED, LEVEL, OTHER_SEEDS, mean, minimum_detectable_difference, percentile, round6, sign_flip,
+    BOOTSTRAP_SEED, FEW, LEVEL, OTHER_SEEDS, largest_share, mean, minimum_detectable_difference, percentile, round6,
+    sign_flip,
 };
 
 /// Resamples of the interval.
@@ -256,9 +259,10 @@ fn decide_with(sets: &[Vec<Pair>], rule: Rule, seed: u64) -> Decision {
     let least = if rule.unit > 0.0 { 0.001 * rule.unit } else { 0.001 };
     let needed = (could_have_seen / margin.max(least)).powi(2) * queries.max(1) as f64;
     let is_shown = p <= LEVEL && difference != 0.0;
+    let is_within = low >= -margin && high <= margin && rule.rounded(found.at_most) <= margin;
     let word = match difference {
         _ if differing == 0 => Word::Same,
-        _ if low >= -margin && high <= margin && !(rule.of_scores && is_shown) => Word::Same,
+        _ if is_within && !(rule.of_scores && is_shown) => Word::Same,
         difference if p <= LEVEL && difference < 0.0 => Word::Regressed,
         _ if p <= LEVEL => Word::Improved,
         _ => Word::Inconclusive,
@@ -319,6 +323,8 @@ struct Evidence {
     p: f64,
     low: f64,
     high: f64,
+    /// What the difference is at most, to either side, where so few units differ that the interval is too narrow; else 0.
+    at_most: f64,
     could_have_seen: f64,
     is_assumed: bool,
 }
@@ -337,7 +343,8 @@ impl Evidence {
         let differing = sets.iter().copied().flatten().filter(|unit| unit.sum != 0.0).count();
         let (observed, assumed) = (seen(standard_error), unit * seen(assumed_error));
         let is_assumed = differing < FEWEST_DIFFERING && assumed >= observed;
-        Self { p, low, high, could_have_seen: if is_assumed { assumed } else { observed }, is_assumed }
+        let at_most = if differing < FEW { unit * most_of_few(&sets) } else { 0.0 };
+        Self { p, low, high, at_most, could_have_seen: if is_assumed { assumed } else { observed }, is_assumed }
     }
 
     fn wider(self, other: &Self) -> Self {
@@ -345,6 +352,7 @@ impl Evidence {
             p: self.p.max(other.p),
             low: self.low.min(other.low),
             high: self.high.max(other.high),
+            at_most: self.at_most.max(other.at_most),
             could_have_seen: self.could_have_seen.max(other.could_have_seen),
             is_assumed: if self.could_have_seen < other.could_have_seen { other.is_assumed } else { self.is_assumed },
         }
@@ -366,6 +374,22 @@ fn assumed_error(units: &[Unit]) -> f64 {
     let queries: usize = units.iter().map(|unit| unit.queries).sum();
     let squares: f64 = units.iter().map(|unit| (unit.queries as f64).powi(2)).sum();
     (ASSUMED * squares).sqrt() / queries.max(1) as f64
+}
+
+/// The most that the mean over the sets changes to one side where a unit changes by one: no more units than
+/// [`largest_share`] allows, each with the weight of the heaviest. Units need not be alike for that: of all with one mean, equal
+/// ones make few changes the most likely (Hoeffding, "On the Distribution of the Number of Successes in Independent Trials",
+/// 1956).
+fn most_of_few(sets: &[&Vec<Unit>]) -> f64 {
+    let units = || sets.iter().copied().flatten();
+    let [lost, won] = [-1.0, 1.0].map(|sign| units().filter(|unit| unit.sum * sign > 0.0).count());
+    let heaviest = |set: &&Vec<Unit>| {
+        let queries: usize = set.iter().map(|unit| unit.queries).sum();
+        set.iter().map(|unit| unit.queries).max().unwrap_or_default() as f64 / queries.max(1) as f64
+    };
+    let weight = sets.iter().map(heaviest).fold(0.0, f64::max) / sets.len().max(1) as f64;
+    let all = units().count();
+    weight * all as f64 * largest_share(lost.max(won), all)
 }
 
 /// The 5th and 95th percentile of the mean over the sets when the units of each are resampled.
@@ -416,6 +440,11 @@ mod tests {
             ("worse", pairs(200, 20, 2), Word::Regressed),
             ("better", pairs(200, 2, 20), Word::Improved),
             ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
+            ("one of too few to exclude a point", pairs(472, 1, 0), Word::Inconclusive),
+            ("one gained of too few", pairs(472, 0, 1), Word::Inconclusive),
+            ("one of as many as it takes", pairs(473, 1, 0), Word::Same),
+            ("one each way", pairs(473, 1, 1), Word::Same),
+            ("two of too few", pairs(600, 2, 0), Word::Inconclusive),
         ];
         for (what, pairs, expected) in table {
             let decision = decide(&[pairs], MARGIN);
@@ -444,6 +473,31 @@ mod tests {
         let decision = decide(&[pairs(20, 10, 0), pairs(2_000, 0, 0), Vec::new()], MARGIN);
         assert_eq!((decision.difference, decision.queries, decision.differing), (-0.25, 2_020, 10));
         assert_eq!((decision.word, decision.p), (Word::Regressed, round6(2.0 / 1024.0)));
+    }
+
+    /// The same by its rule: of queries that fall by the margin on average, one in twenty at most is called the same.
+    #[test]
+    fn a_loss_of_one_margin_is_seldom_the_same() {
+        for (queries, chance) in [(300, 0.01), (400, 0.01), (600, 0.01)] {
+            let probability = |lost: usize| {
+                let ways: f64 = (0..lost).map(|k| libm::log((queries - k) as f64 / (k + 1) as f64)).sum();
+                libm::exp(ways + lost as f64 * libm::log(chance) + (queries - lost) as f64 * libm::log1p(-chance))
+            };
+            let is_same =
+                |lost: &usize| decide_with(&[pairs(queries, *lost, 0)], Rule::of_measure(MARGIN), 1).word == Word::Same;
+            let wrong: f64 = (0..10).filter(|lost| *lost > 0).filter(is_same).map(probability).sum();
+            assert!(wrong <= LEVEL, "{queries}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn few_that_differ_weigh_as_much_as_they_may() {
+        let one = |sets: &[Vec<Pair>]| decide(sets, MARGIN).word;
+        // In a small set beside a large one, and in a cluster beside single queries, a change weighs more.
+        assert_eq!(one(&[pairs(600, 1, 0)]), Word::Same);
+        assert_eq!(one(&[pairs(550, 0, 0), pairs(50, 1, 0)]), Word::Inconclusive);
+        let together = pairs(600, 1, 0).into_iter().map(|pair| Pair { cluster: pair.cluster / 3, ..pair }).collect();
+        assert_eq!(one(&[together]), Word::Inconclusive);
     }
 
     #[test]

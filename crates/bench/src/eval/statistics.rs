@@ -501,6 +501,32 @@ pub fn sign_test(won: usize, lost: usize) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
+/// The largest share of all that `count` of `of` leave possible: the upper end of the one-sided 95 % interval by Clopper and
+/// Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial", Biometrika 26(4), 1934, which
+/// is exact; 1 of nothing.
+#[must_use]
+pub fn largest_share(count: usize, of: usize) -> f64 {
+    if count >= of {
+        return 1.0;
+    }
+    // The probability of at most `count`, in logarithms: powers of large numbers underflow.
+    let at_most = |share: f64| {
+        let (hit, miss) = (libm::log(share), libm::log1p(-share));
+        let (mut ways, mut sum) = (0.0, 0.0);
+        for hits in 0..=count {
+            sum += libm::exp(ways + hits as f64 * hit + (of - hits) as f64 * miss);
+            ways += libm::log((of - hits) as f64 / (hits + 1) as f64);
+        }
+        sum
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if at_most(middle) > LEVEL { low = middle } else { high = middle }
+    }
+    high
+}
+
 /// The percentile (`percent` in 0..=100) of ascending values, interpolated between neighbours (type 7 of Hyndman and
 /// Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996); 0 of nothing.
 #[must_use]
@@ -774,6 +800,24 @@ mod tests {
         let difference = minimum_detectable_difference(400, 0.1_f64.sqrt()).unwrap();
         assert_eq!(round6(difference), 0.044297);
         assert_eq!(minimum_detectable_difference(0, 1.0), None);
+    }
+
+    #[test]
+    fn the_largest_share_is_that_of_clopper_and_pearson() {
+        // Where at most so many are one chance in twenty, by sums of whole numbers; of none it is 1 − .05^(1/n).
+        let table = [
+            (0, 3, 0.631596850136),
+            (1, 3, 0.864649637828),
+            (1, 300, 0.015714554892),
+            (1, 473, 0.009989707474),
+            (2, 600, 0.010455489384),
+            (19, 400, 0.068921627484),
+        ];
+        for (count, of, expected) in table {
+            let found = largest_share(count, of);
+            assert!((found - expected).abs() < 1e-9, "{count} of {of}: {found} instead of {expected}");
+        }
+        assert_eq!([largest_share(0, 0), largest_share(3, 3)], [1.0, 1.0]);
     }
 
     #[test]

@@ -47,8 +47,10 @@ pub struct Judged {
 /// What changed since an earlier file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Against {
-    /// The engine of the earlier file.
+    /// The engine of the earlier file that is compared with.
     pub engine: String,
+    /// The engine that the earlier file judged: its first.
+    pub judged: String,
     /// The limits of the gate that are not those of the earlier file, which states some, each as a sentence.
     pub limits: Vec<String>,
     /// The verdict, with the margin of the workspace.
@@ -132,11 +134,11 @@ impl Moved {
 
 impl Judged {
     /// Whether the next run may be judged against what was measured now. That is not so after a failed gate, where nothing
-    /// was compared, or after a loss that is neither shown nor excluded: each such loss would be the base of the next one,
-    /// and any number of them could follow each other without one that is shown.
+    /// was compared, or after any loss: one that is not shown, or within the margin, would be the base of the next one, and any
+    /// number of them could follow each other without one that fails.
     #[must_use]
     pub fn may_be_recorded(&self) -> bool {
-        self.failed.is_empty() && self.is_comparable() && !self.has_open_loss()
+        self.failed.is_empty() && self.is_comparable() && !self.has_loss()
     }
 
     /// Whether anything could be compared with the earlier results, or there are none.
@@ -145,11 +147,10 @@ impl Judged {
         self.against.as_ref().is_none_or(|one| one.decision.word != Word::NotComparable)
     }
 
-    /// Whether recall@5 is lower than before, and neither shown to be nor to be the same.
+    /// Whether recall@5 is lower than before, be it shown or not.
     #[must_use]
-    pub fn has_open_loss(&self) -> bool {
-        let is_open = |one: &Against| one.decision.word == Word::Inconclusive && one.decision.difference < 0.0;
-        self.against.as_ref().is_some_and(is_open)
+    pub fn has_loss(&self) -> bool {
+        self.against.as_ref().is_some_and(|one| one.decision.difference < 0.0)
     }
 }
 
@@ -249,7 +250,7 @@ fn against(
     first: &EngineFacts,
     base: &Evaluations,
 ) -> Option<Against> {
-    let earlier = base.engine(&first.configuration)?;
+    let (earlier, judged) = (base.engine(&first.configuration)?, base.evaluations.first()?);
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
     let (then, now) = (base.items_on(earlier, collection), ItemSet::of(collection, &first.facts.ranks));
     let alike: BTreeMap<&str, Alike<'_>> = then.alike(&now).into_iter().map(|one| (one.head_id, one)).collect();
@@ -281,6 +282,7 @@ fn against(
     };
     Some(Against {
         engine: earlier.configuration.clone(),
+        judged: judged.configuration.clone(),
         limits: changed(limits, base),
         decision,
         recall_before: round6(mean(pairs.iter().map(|pair| pair.0))),
@@ -350,6 +352,7 @@ mod tests {
         let (limits, none) = (Limits { least: vec![], most_tokens: None, margin: 0.01, fewest_queries: 20 }, 0.0);
         let against = Against {
             engine: "default".to_owned(),
+            judged: "default".to_owned(),
             limits: vec![],
             decision,
             recall_before: none,
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_neither_shown_nor_excluded_is_not_what_the_next_is_judged_against() {
+    fn a_loss_is_not_what_the_next_is_judged_against() {
         let table = [
             ("equal answers", judged(26, 0, 0, &[]), Word::Same, true),
             ("equal answers of few", judged(3, 0, 0, &[]), Word::Same, true),
@@ -383,7 +386,10 @@ mod tests {
             ("a gain", judged(26, 0, 9, &[]), Word::Improved, true),
             ("a loss that is not shown", judged(26, 5, 0, &[]), Word::Inconclusive, false),
             ("a loss of few", judged(3, 1, 0, &[]), Word::Inconclusive, false),
-            ("a loss within the margin", judged(10_000, 20, 0, &[]), Word::Same, true),
+            ("one lost of some hundreds", judged(300, 1, 0, &[]), Word::Inconclusive, false),
+            ("a loss within the margin", judged(600, 1, 0, &[]), Word::Same, false),
+            ("more of it", judged(10_000, 20, 0, &[]), Word::Same, false),
+            ("a gain within the margin", judged(10_000, 0, 20, &[]), Word::Same, true),
             ("a loss", judged(26, 9, 0, &["recall@5 fell"]), Word::Regressed, false),
             ("a threshold", judged(26, 0, 0, &["recall@5 is low"]), Word::Same, false),
         ];

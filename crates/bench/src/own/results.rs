@@ -91,7 +91,8 @@ impl Measured {
         }
     }
 
-    /// In what this differs from the text of a committed file: the inputs, then by engine its facts and its ranks.
+    /// In what this differs from the text of a committed file: the inputs, the engines in their order, of which the first is
+    /// judged, then by engine its facts and its ranks.
     ///
     /// # Errors
     /// When the text is not JSON.
@@ -104,11 +105,21 @@ impl Measured {
         };
         let (mut then, mut now) = (engines(&committed), engines(&computed));
         let names: BTreeSet<String> = then.keys().chain(now.keys()).cloned().collect();
+        let order = |file: &Value| -> Vec<Value> {
+            let all = file.get("evaluations").and_then(Value::as_array).into_iter().flatten();
+            all.map(|one| one["configuration"].clone()).collect()
+        };
+        let (order_then, order_now) = (order(&committed), order(&computed));
         let rest = |mut file: Value| {
             file.as_object_mut().and_then(|members| members.remove("evaluations"));
             file
         };
         let mut found = compare::facts(RESULTS_FILE, "", Some(rest(committed)), Some(rest(computed)));
+        // An engine that one of them lacks is named below.
+        if then.keys().eq(now.keys()) && order_then != order_now {
+            let [then, now] = [order_then, order_now].map(|order| Some(Value::from(order)));
+            found.push(Difference::of(RESULTS_FILE, "", "engines", then, now));
+        }
         for name in names {
             found.extend(compare::facts(RESULTS_FILE, &name, then.remove(&name), now.remove(&name)));
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::workspace::{FEWEST_QUERIES, GATE_FILE};
+use contextweaver_gateway::quoted;
 
 /// The file of the catalog in a new workspace.
 pub const CATALOG: &str = "catalog.json";
@@ -89,7 +90,7 @@ fn rounded_up(tokens: usize) -> usize {
 /// The text of the README of a workspace in `folder`.
 #[must_use]
 pub fn readme(folder: &Path, drafts: bool) -> String {
-    let folder = folder.display();
+    let folder = quoted(&folder.display().to_string());
     let review = if drafts {
         format!(
             "`{QUERIES}` holds drafts. Make each line what a user would say, and remove `\"draft\": true`; until then nothing is \
@@ -125,6 +126,12 @@ mod tests {
             assert_eq!(own.limits.least.iter().map(|(_, value)| *value).collect::<Vec<_>>(), least);
             assert_eq!((own.limits.most_tokens, own.limits.fewest_queries), (Some(4_800), 20));
         }
+    }
+
+    #[test]
+    fn a_folder_is_one_word_of_a_command() {
+        let text = readme(Path::new("my gate"), false);
+        assert_eq!(text.matches("--root 'my gate' ").count(), 4, "{text}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::eval::decision::Word;
 use crate::report::markup::visible;
 use crate::report::number::{MISSING, could_be_seen, count, counted, estimate, fixed, rank, share, signed};
 use crate::report::table::Table;
+use contextweaver_gateway::quoted;
 
 /// The mark by which a comment is found again, and whether anything moved.
 pub const MARK: &str = "<!-- contextweaver-gate";
@@ -54,6 +55,8 @@ impl Judged {
         let mut all = Vec::new();
         if against.engine != self.engine {
             all.push(format!("`{}` is compared with `{}`", self.engine, visible(&against.engine)));
+        } else if against.judged != self.engine {
+            all.push(format!("`{}` is judged, and `{}` was before", self.engine, visible(&against.judged)));
         }
         if against.only_in_base > 0 {
             let of = against.only_in_base + against.decision.queries;
@@ -200,20 +203,20 @@ fn probability(p: f64) -> String {
 
 /// One sentence: what a reader should do next.
 fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
-    let record = format!("run `contextweaver bench run --root {}` and commit results.json", workspace.shown());
+    let run = format!("contextweaver bench run --root {}", quoted(&workspace.shown()));
+    let [record, accept] = ["", " --accept"].map(|more| format!("run `{run}{more}` and commit results.json"));
     let word = judged.against.as_ref().map(|one| one.decision.word);
     if !judged.failed.is_empty() {
         let whether = match word {
-            Some(Word::Regressed) => {
-                "Find the definition that costs the ranks below with `contextweaver catalog diff OLD NEW --impact`"
-            }
-            _ => "Correct what failed, or change the threshold in gate.toml if it no longer holds",
+            Some(Word::Regressed) => format!(
+                "Find the definition that costs the ranks below with `{}`, where OLD is the catalog as it was",
+                workspace.impact_command()
+            ),
+            _ => "Correct what failed, or change the threshold in gate.toml if it no longer holds".to_owned(),
         };
         return match committed {
             Committed::Differs => {
-                format!(
-                    "{whether}; results.json is not up to date either: {record}, with --accept to record it anyway."
-                )
+                format!("{whether}; results.json is not up to date either: to record it anyway, {accept}.")
             }
             Committed::Kept => {
                 format!(
@@ -226,12 +229,15 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
     }
     match (committed, word) {
         (Committed::Differs, Some(Word::NotComparable)) => format!(
-            "The queries are not the same as before, and results.json does not match what your catalog gives now: {record}, \
-             with --accept."
+            "The queries are not the same as before, and results.json does not match what your catalog gives now: {accept}."
         ),
-        (Committed::Differs, _) if judged.has_open_loss() => format!(
+        (Committed::Differs, Some(Word::Same)) if judged.has_loss() => format!(
+            "results.json does not match what your catalog gives now, and such losses add up: look at the largest one; to \
+             record it anyway, {accept}."
+        ),
+        (Committed::Differs, _) if judged.has_loss() => format!(
             "results.json does not match what your catalog gives now, and so few queries do not tell whether the loss is \
-             chance: look at the largest one; to record it anyway, {record}, with --accept."
+             chance: look at the largest one; to record it anyway, {accept}."
         ),
         (Committed::Differs, _) => format!("results.json does not match what your catalog gives now: {record}."),
         (Committed::Kept, Some(Word::Inconclusive)) => {
@@ -239,11 +245,19 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
              not written, so the next run is judged against the same record; --accept writes it."
                 .to_owned()
         }
+        (Committed::Kept, Some(Word::Same)) => {
+            "No gate failed, and such losses add up: look at the largest one. results.json was not written, so the next run is \
+             judged against the same record; --accept writes it."
+                .to_owned()
+        }
+        (_, Some(Word::Same)) if judged.has_loss() => {
+            "No gate failed, and such losses add up: look at the largest one.".to_owned()
+        }
         (_, Some(Word::Inconclusive)) => {
             "No gate failed; look at the largest loss, since so few queries prove nothing.".to_owned()
         }
         (Committed::Kept, Some(Word::NotComparable)) => {
-            format!("The queries are not the same as before, so results.json was not written: {record}, with --accept.")
+            format!("The queries are not the same as before, so results.json was not written: {accept}.")
         }
         (_, Some(Word::NotComparable)) => format!("The queries are not the same as before: {record} there too."),
         _ if !judged.reservations().is_empty() => {

@@ -176,6 +176,11 @@ impl GateFile {
     fn limits(&self) -> Result<Limits, String> {
         let least = self.least.iter().map(|(name, value)| least(name, *value)).collect::<Result<Vec<_>, String>>();
         let least = least.map_err(|reason| format!("[least]: {reason}"))?;
+        let mut measures = BTreeSet::new();
+        if let Some((twice, _)) = least.iter().find(|(measure, _)| !measures.insert(measure.to_string())) {
+            // Results state one limit of each.
+            return Err(format!("[least]: it names `{twice}` twice, in other letters; name each measure once"));
+        }
         if !(0.0..1.0).contains(&self.change.margin) {
             let margin = self.change.margin;
             return Err(format!("[change]: `margin` is {margin}; it is a share of at least 0 and below 1"));
@@ -269,6 +274,17 @@ impl OwnWorkspace {
         format!("contextweaver bench eval {}", words.join(" "))
     }
 
+    /// The `catalog diff` that says which definition of the catalog costs ranks, for a shell; `OLD` is to be filled in.
+    #[must_use]
+    pub fn impact_command(&self) -> String {
+        let new = match self.catalog().as_slice() {
+            [one] => quoted(&one.display().to_string()),
+            _ => "NEW".to_owned(),
+        };
+        let queries = self.path(&self.file.queries).display().to_string();
+        format!("contextweaver catalog diff OLD {new} --impact --queries {}", quoted(&queries))
+    }
+
     /// The catalog with its queries.
     ///
     /// # Errors
@@ -327,6 +343,10 @@ mod tests {
         let table = [
             ("[least]\n\"recall@7\" = 0.5\n", "gate/gate.toml: [least]: no measure `recall@7`; there are recall@1"),
             ("[least]\n\"recall@5\" = 80\n", "`recall@5` is 80, which is not a number from 0 to 1"),
+            (
+                "[least]\n\"recall@5\" = 0.1\n\"RECALL@5\" = 0.8\n",
+                "gate/gate.toml: [least]: it names `recall@5` twice, in other letters; name each",
+            ),
             ("[change]\nmargin = 1.5\n", "[change]: `margin` is 1.5"),
             ("engines = []\n", "`engines` is empty"),
             (
