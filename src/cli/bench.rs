@@ -19,6 +19,8 @@ mod sweep;
 
 pub(in crate::cli) use eval::threshold;
 
+#[cfg(unix)]
+use std::io::IsTerminal;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -176,12 +178,34 @@ fn end_engines_at_a_signal(last: impl FnOnce() + Send + 'static) -> Result<()> {
 fn ending() -> Result<impl Future<Output = i32> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut hangup = ends_at_a_hangup().then(|| signal(SignalKind::hangup())).transpose()?;
     Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            _ = hung_up => 128 + SignalKind::hangup().as_raw_value(),
             _ = interrupt.recv() => 128 + SignalKind::interrupt().as_raw_value(),
             _ = terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
         }
     })
+}
+
+/// Whether a terminal that closes ends this program, as it does unless `nohup` started it, which has the signal ignored. Only
+/// Linux says which signals are; elsewhere it is told by the output, which `nohup` leaves on no terminal.
+#[cfg(unix)]
+fn ends_at_a_hangup() -> bool {
+    let ignored = |status: String| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        Some(u64::from_str_radix(mask.trim(), 16).ok()? & 1 == 1)
+    };
+    match std::fs::read_to_string("/proc/self/status").ok().and_then(ignored) {
+        Some(is_ignored) => !is_ignored,
+        None => std::io::stderr().is_terminal(),
+    }
 }
 
 /// Waits for a signal to end; the exit code by which shells know it.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::note;
+use contextweaver_core::catalog::folder_files;
 use contextweaver_core::files::{open_kept_file, replace_file, replace_file_with};
 
 /// The files of a command, each with the option that names it.
@@ -16,16 +17,14 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Adds files that are read. Of a folder these are the files right in it that a catalog is read from.
+    /// Adds files that are read. Of a folder these are the files that a catalog is read from.
     pub(super) fn read<P: AsRef<Path>>(mut self, option: &'static str, paths: impl IntoIterator<Item = P>) -> Self {
         for path in paths {
             let path = path.as_ref();
-            match std::fs::read_dir(path) {
-                Ok(entries) => {
-                    let files = entries.flatten().map(|entry| entry.path()).filter(|path| is_of_catalog(path));
-                    self.read.extend(files.map(|path| (option, path)));
-                }
-                Err(_) => self.read.push((option, path.to_owned())),
+            match path.is_dir() {
+                // A folder without such a file, or one that cannot be read, is refused when it is loaded.
+                true => self.read.extend(folder_files(path).unwrap_or_default().into_iter().map(|path| (option, path))),
+                false => self.read.push((option, path.to_owned())),
             }
         }
         self
@@ -130,11 +129,6 @@ pub(super) fn writable_in<'n>(option: &str, folder: &Path, names: impl IntoItera
     }
 }
 
-fn is_of_catalog(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    ["json", "yaml", "yml"].iter().any(|one| extension.eq_ignore_ascii_case(one))
-}
-
 /// The path without links; of a file that does not exist yet, below its folder's. `None` for a stream or a device, which
 /// are written to and never replaced.
 fn canonical(path: &Path) -> Option<PathBuf> {
@@ -182,8 +176,10 @@ mod tests {
     fn an_output_is_no_input_and_no_other_output() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        fs::create_dir(at("servers")).unwrap();
-        for name in ["tools.json", "servers/one.yaml", "servers/notes.txt"] {
+        fs::create_dir_all(at("servers/deploy")).unwrap();
+        for name in
+            ["tools.json", "servers/one.yaml", "servers/notes.txt", "servers/SKILL.md", "servers/deploy/SKILL.md"]
+        {
             fs::write(at(name), "").unwrap();
         }
         #[cfg(unix)]
@@ -195,7 +191,9 @@ mod tests {
             #[cfg(unix)]
             (&["link"], Some("of --catalog; name another file")),
             (&["servers/one.yaml"], Some("of --catalog; name another file")),
-            (&["servers/notes.txt", "servers/new.json"], None),
+            (&["servers/SKILL.md"], Some("of --catalog; name another file")),
+            (&["servers/deploy/SKILL.md"], Some("of --catalog; name another file")),
+            (&["servers/notes.txt", "servers/new.json", "servers/README.md"], None),
             (&["new", "servers/../new"], Some("of --out; name another file")),
         ];
         for &(outputs, expected) in table {

@@ -302,7 +302,13 @@ fn recorded_tables_are_held_to_their_digests_and_named() {
         assert_eq!(edited.code, 2, "{command}: {}", edited.shown());
         assert!(edited.stderr.contains("rivals.csv") && edited.stderr.contains("git checkout"), "{}", edited.stderr);
     }
-    // One who takes the edit over has it named with its day.
+    // One who takes the edit over has it named with its day; a file of that name elsewhere is not the table.
+    let elsewhere = files.write("rivals.csv", "anything");
+    for (path, expected) in [(elsewhere.to_str().unwrap(), "name the file there"), ("none/rivals.csv", "No such file")]
+    {
+        let refused = files.run(&["bench", "accept", path]);
+        assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.shown());
+    }
     assert_eq!(files.run(&["bench", "accept", "scorecard/timings/rivals.csv"]).code, 0);
     assert_eq!(files.run(&["bench", "render"]).code, 0);
     assert!(files.run(&["bench", "check"]).stdout.contains("rivals.csv of 20"));

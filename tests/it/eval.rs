@@ -581,6 +581,12 @@ fn the_control_of_a_grown_catalog_is_what_it_gives_alone() {
     assert_eq!(drawn.code, 0, "{}", drawn.shown());
     let svg = fs::read_to_string(files.path("rot.svg")).unwrap();
     assert!(svg.contains("(control: "), "{svg}");
+    for (place, expected) in [("queries.jsonl", "would write over"), ("none/rot.svg", "the file cannot be written")] {
+        let own = ["bench", "rot", "--catalog", "tools.json", "--queries", "queries.jsonl", "--svg", place];
+        let refused = files.run(&own);
+        assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.shown());
+    }
+    assert_eq!(fs::read_to_string(files.path("queries.jsonl")).unwrap(), QUERIES);
 }
 
 #[cfg(unix)]
@@ -591,7 +597,7 @@ fn a_signal_ends_the_engine_too_and_removes_its_folder() {
 
     let files = files();
     files.write("hanging.sh", "echo $$ > \"$TMPDIR/begun\"; mv \"$TMPDIR/begun\" \"$TMPDIR/pid\"; sleep 600");
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let pid = files.write(&format!("{signal}/none"), "").with_file_name("pid");
         let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
         command.args(["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
@@ -612,4 +618,27 @@ fn a_signal_ends_the_engine_too_and_removes_its_folder() {
         let left = fs::read_dir(files.path(signal)).unwrap().count();
         assert_eq!(left, 2, "{signal}: only the files of this test are left");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_nohup_started_outlives_its_terminal() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let files = files();
+    files.write("leaving.sh", ": > \"$TMPDIR/begun\"; sleep 2; exit 3");
+    let begun = files.write("seen/none", "").with_file_name("begun");
+    let mut command = Command::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_contextweaver"));
+    command.args(["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    command.args(["--process", "leaving=sh leaving.sh"]).env("TMPDIR", files.path("seen")).current_dir(files.path(""));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !begun.exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    // The engine leaves by itself, and the run says so.
+    assert_eq!(child.wait().unwrap().code(), Some(2));
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::Place;
@@ -33,9 +33,17 @@ pub(in crate::cli) struct AcceptArgs {
 }
 
 pub(super) fn run(args: &AcceptArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let shown = || args.table.display().to_string();
     let name = args.table.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{}: not the name of a table", args.table.display()))?;
-    let origin = tables::accept(&args.place.workspace()?, name, args.machine.as_deref())?;
+    let name = name.with_context(|| format!("{}: not the name of a table", shown()))?;
+    let workspace = args.place.workspace()?;
+    let own = workspace.path(tables::FOLDER).join(name);
+    if args.table.canonicalize().with_context(shown)?
+        != own.canonicalize().with_context(|| own.display().to_string())?
+    {
+        bail!("{}: recorded tables are in {}; name the file there", shown(), workspace.path(tables::FOLDER).display());
+    }
+    let origin = tables::accept(&workspace, name, args.machine.as_deref())?;
     match args.format {
         Format::Json => print_json(out, "bench accept", &origin)?,
         Format::Text => writeln!(out, "{name}: {}", origin.sentence())?,

@@ -1,6 +1,6 @@
 //! `bench rot`: what is left of recall on your queries as your catalog grows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::run::progress;
+use crate::cli::files::writable;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome as Exit, note, print_json};
 use contextweaver_bench::chapters::routing::context_rot;
@@ -19,12 +20,10 @@ use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, grow};
 use contextweaver_bench::eval::matrix::{CONTROL, builtin_engine};
-use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth, Paired};
+use contextweaver_bench::eval::record::{Compared, Estimate, Facts, Grade, Growth, Paired};
 use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
-use contextweaver_bench::eval::statistics::{ends, mean, round6};
-use contextweaver_bench::report::number::{
-    BY_SEED, conclusions, count, difference, estimate, share, signed, verdict_name,
-};
+use contextweaver_bench::eval::statistics::{compared, ends, mean, round6};
+use contextweaver_bench::report::number::{BY_SEED, concluded, conclusion, count, difference, estimate, share, signed};
 use contextweaver_bench::report::table::Table;
 
 pub(super) const EXAMPLE: &str = "\
@@ -113,8 +112,8 @@ struct Control {
     recall_at_5: Estimate,
     /// The mean over the queries with each seed.
     by_seed: Vec<f64>,
-    /// Yours less the control, query by query with the first seed.
-    difference: Paired,
+    /// Yours less the control, query by query with the first seed, beside all other points.
+    difference: Compared,
     /// Yours less the control with each seed.
     difference_by_seed: Vec<f64>,
     /// The seeds with which yours is ahead.
@@ -163,7 +162,7 @@ impl Control {
             engine: CONTROL,
             recall_at_5: *drawn.control.measures.get("recall@5")?,
             by_seed: drawn.control_by_seed.clone(),
-            difference: drawn.facts.versus_control.clone()?,
+            difference: Compared::alone(drawn.facts.versus_control.clone()?),
             led: difference_by_seed.iter().filter(|difference| **difference > 0.0).count(),
             difference_by_seed,
         })
@@ -171,6 +170,9 @@ impl Control {
 }
 
 pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
+    let files = args.source.files().read("--queries", [&args.queries]).read("--config", &args.config);
+    files.written("--svg", &args.svg).check()?;
+    args.svg.as_deref().map_or(Ok(()), |path| writable("--svg", path))?;
     let collection = args.source.collection(&args.queries)?;
     if collection.counts().answerable == 0 {
         bail!("{}: no query has a relevant tool, so there is no recall to lose", args.queries.display());
@@ -225,6 +227,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     }
     bar.finish_and_clear();
+    correct(&mut points);
     if let Some(path) = &args.svg {
         let svg =
             context_rot(outcomes, controls).context("nothing to draw: no query can be answered at these sizes")?;
@@ -259,20 +262,35 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Corrects the differences for their number. Points without a distractor are one catalog, whatever their kind, and so are
+/// points of one kind and size: each counts once.
+fn correct(points: &mut [Point]) {
+    let catalog = |point: &Point| (Some(point.grade).filter(|_| point.tools > point.own_tools), point.tools);
+    let different: BTreeMap<_, Paired> =
+        points.iter().map(|point| (catalog(point), point.control.difference.paired.clone())).collect();
+    let corrected = compared(&different.values().collect::<Vec<_>>());
+    let corrected: BTreeMap<_, Compared> = different.into_keys().zip(corrected).collect();
+    for point in points {
+        if let Some(one) = corrected.get(&catalog(point)) {
+            point.control.difference = one.clone();
+        }
+    }
+}
+
 /// Both engines with the first seed.
 fn by_query(points: &[Point]) -> Table {
     let titles = ["distractors", "tools", "queries", "yours", CONTROL, "difference", "verdict"];
     let mut table = Table::new(titles).words(&["verdict"]);
-    let paired: Vec<&Paired> = points.iter().map(|point| &point.control.difference).collect();
-    for (point, verdict) in points.iter().zip(conclusions(&paired)) {
+    for point in points {
+        let Paired { difference: found, .. } = &point.control.difference.paired;
         table.row([
             point.grade.name().to_owned(),
             count(point.tools),
             count(point.queries),
             estimate(&point.recall_at_5),
             estimate(&point.control.recall_at_5),
-            difference(&point.control.difference.difference),
-            verdict,
+            difference(found),
+            conclusion(&point.control.difference.paired),
         ]);
     }
     table
@@ -303,15 +321,20 @@ fn figures(points: &[Point]) -> Table {
     let of_queries = three.into_iter().flat_map(|name| with(name, interval));
     let of_seeds = three.into_iter().flat_map(|name| with(name, spread));
     let mut table = Table::new(
-        titles.chain(of_queries).chain(["p", "verdict"].map(str::to_owned)).chain(of_seeds).chain(["led".to_owned()]),
+        titles
+            .chain(of_queries)
+            .chain(["p", "p holm", "verdict"].map(str::to_owned))
+            .chain(of_seeds)
+            .chain(["led".to_owned()]),
     );
     for point in points {
         let Control { recall_at_5, by_seed, difference, difference_by_seed, led, .. } = &point.control;
+        let Compared { paired, p_holm } = difference;
         let counts = [point.tools, point.queries, by_seed.len()].map(|value| value.to_string());
-        let estimates = [&point.recall_at_5, recall_at_5, &difference.difference];
+        let estimates = [&point.recall_at_5, recall_at_5, &paired.difference];
         let estimates =
             estimates.into_iter().flat_map(|one| [one.mean, one.low, one.high]).map(|value| value.to_string());
-        let verdict = [difference.p.to_string(), verdict_name(difference.verdict).to_owned()];
+        let verdict = [paired.p.to_string(), p_holm.to_string(), concluded(paired).to_owned()];
         let seeds = [&point.by_seed, by_seed, difference_by_seed].into_iter().flat_map(|values| {
             let [least, most] = ends(values);
             [round6(mean(values.iter().copied())), least, most].map(|value| value.to_string())
@@ -342,4 +365,59 @@ fn parts(points: &[Point]) -> Vec<String> {
         lines.push(format!("sizes with fewer tools than your catalog, so easier than it is: {}", sizes.join(", ")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contextweaver_bench::eval::record::Verdict;
+
+    fn point(grade: Grade, tools: usize, p: f64) -> Point {
+        let estimate = Estimate { mean: 0.1, low: 0.05, high: 0.2 };
+        let difference = Paired {
+            control: CONTROL.to_owned(),
+            difference: estimate,
+            differing: 9,
+            p,
+            verdict: Verdict::Better,
+            depends_on_seed: false,
+        };
+        let control = Control {
+            engine: CONTROL,
+            recall_at_5: estimate,
+            by_seed: vec![0.5],
+            difference: Compared::alone(difference),
+            difference_by_seed: vec![0.1],
+            led: 1,
+        };
+        let (own_tools, of_tools, queries, of_queries) = (50, 60, 30, 30);
+        let (recall_at_5, by_seed, least, most) = (estimate, vec![0.6], 0.6, 0.6);
+        Point { grade, tools, own_tools, of_tools, queries, of_queries, recall_at_5, by_seed, least, most, control }
+    }
+
+    #[test]
+    fn a_catalog_that_is_measured_several_times_counts_once() {
+        let p_holm = |mut points: Vec<Point>| -> Vec<f64> {
+            correct(&mut points);
+            points.iter().map(|point| point.control.difference.p_holm).collect()
+        };
+        let (unrelated, sibling) = (Grade::Unrelated, Grade::Sibling);
+        // Without a distractor all kinds are one catalog.
+        assert_eq!(p_holm(vec![point(unrelated, 50, 0.02), point(sibling, 50, 0.02)]), [0.02, 0.02]);
+        assert_eq!(p_holm(vec![point(unrelated, 100, 0.02), point(unrelated, 100, 0.02)]), [0.02, 0.02]);
+        let mut three = vec![point(unrelated, 50, 0.03), point(unrelated, 100, 0.02), point(sibling, 100, 0.04)];
+        assert_eq!(p_holm(three.clone()), [0.06, 0.06, 0.06]);
+        // Every form says the same.
+        correct(&mut three);
+        let text = by_query(&three).plain();
+        assert_eq!(text.matches("inconclusive").count(), 3, "{text}");
+        let csv = figures(&three).csv();
+        assert!(csv.lines().skip(1).all(|row| row.contains(",0.06,inconclusive,")), "{csv}");
+        let json = serde_json::to_string(&three).unwrap();
+        assert_eq!(
+            json.matches(r#""verdict":"inconclusive","depends_on_seed":false,"p_holm":0.06"#).count(),
+            3,
+            "{json}"
+        );
+    }
 }

@@ -26,7 +26,7 @@ use super::workspace::Workspace;
 use contextweaver_core::text::sha256_hex;
 
 /// The folder of the tables in a checkout.
-const FOLDER: &str = "scorecard/timings";
+pub const FOLDER: &str = "scorecard/timings";
 
 /// How a table or the list of them is repaired.
 const REPAIR: &str = "restore `scorecard/timings` with `git checkout`, or accept what the table says now with \

@@ -179,11 +179,16 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
 /// Stands behind a verdict that another seed of the bootstrap would change.
 pub const BY_SEED: &str = " §";
 
-/// The verdict of a difference between engines on a page, marked where it depends on the seed.
+/// The verdict of a difference between engines.
+#[must_use]
+pub fn concluded(paired: &Paired) -> &'static str {
+    if paired.differing == 0 { "same" } else { verdict_name(paired.verdict) }
+}
+
+/// The same on a page, marked where it depends on the seed.
 #[must_use]
 pub fn conclusion(paired: &Paired) -> String {
-    let word = if paired.differing == 0 { "same" } else { verdict_name(paired.verdict) };
-    format!("{word}{}", if paired.depends_on_seed { BY_SEED } else { "" })
+    format!("{}{}", concluded(paired), if paired.depends_on_seed { BY_SEED } else { "" })
 }
 
 /// What a difference says in one of four words: as [`conclusion`], with "same" for a difference within the margin too.

@@ -30,7 +30,7 @@ pub use item::{Kind, Safety, SelectableItem};
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
 pub use load::{
     FrontMatter, LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, MAX_SKILL_BYTES, Source,
-    Strictness, describe, front_matter, load, load_listings, nesting_depth,
+    Strictness, describe, folder_files, front_matter, load, load_listings, nesting_depth,
 };
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};

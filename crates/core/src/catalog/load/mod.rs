@@ -130,7 +130,7 @@ pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded,
     let mut drafts = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if path.is_dir() {
-            for member in folder_members(path)? {
+            for member in folder_files(path)? {
                 let server = member.file_stem().map(|stem| stem.to_string_lossy().into_owned());
                 if let Err(error) = read_file(&member, server.as_deref(), &mut drafts, &mut sieve) {
                     sieve.refuse(error)?;
@@ -394,7 +394,11 @@ pub(super) fn shortened(name: &str) -> String {
     shown
 }
 
-fn folder_members(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+/// The files of a folder that [`load`] reads, in its order.
+///
+/// # Errors
+/// [`CatalogError::Read`] when the folder cannot be read, or has none.
+pub fn folder_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let unreadable = |error: std::io::Error| read_error(folder, Fault::new(error.to_string()));
     let mut members = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
