@@ -22,6 +22,7 @@ use contextweaver_bench::eval::collection::{ABOUT_FILE, About, CATALOG_FILE, Col
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::growth::{SEED, grown_files};
 use contextweaver_bench::eval::record::{Grade, Growth, Origin};
+use contextweaver_bench::report::markup::visible;
 use contextweaver_bench::report::number::short_share;
 
 /// Lists, checks, grows and gets test collections.
@@ -231,8 +232,9 @@ fn run_audit(args: &AuditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn print_audit(found: &Audit, top: usize, out: &mut dyn Write) -> anyhow::Result<()> {
     let counts = &found.counts;
-    writeln!(out, "{}", found.name)?;
-    let row = |out: &mut dyn Write, label: &str, text: String| writeln!(out, "  {label:<18} {text}");
+    writeln!(out, "{}", visible(&found.name))?;
+    let row =
+        |out: &mut dyn Write, label: &str, text: String| writeln!(out, "  {:<18} {}", visible(label), visible(&text));
     let further = match (counts.resources, counts.prompts) {
         (0, 0) => String::new(),
         (resources, prompts) => {
@@ -426,6 +428,18 @@ mod tests {
         assert_eq!(json["items"].as_array().map(Vec::len), Some(4));
         let library = output(&["audit", "library"]).unwrap();
         assert!(library.contains("75 in 9 namespaces, besides 50 resources and 33 prompts"), "{library}");
+    }
+
+    #[test]
+    fn an_audit_of_others_cannot_act_on_a_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = r#"[{"name": "a"}, {"name": "b"}]"#;
+        let queries =
+            r#"{"id": "q\u001b[2J", "query": "x", "relevant": ["b"], "register": "r\u001b[31m", "lang": "e\u001bn"}"#;
+        std::fs::write(folder.path().join("catalog.json"), tools).unwrap();
+        std::fs::write(folder.path().join("queries.jsonl"), queries).unwrap();
+        let text = output(&["audit", folder.path().to_str().unwrap()]).unwrap();
+        assert!(text.contains("r [31m") && !text.contains('\u{1b}'), "{text:?}");
     }
 
     #[test]

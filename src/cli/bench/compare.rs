@@ -47,6 +47,9 @@ BASE and HEAD are each one of
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a
                       score for each item
 
+A higher score of a log counts as better; where lower is better, such as a perplexity,
+name HEAD first.
+
 For a results file with several engines, add a name: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
 Without one, a file of `bench eval` or of a workspace gives the engine that the other side names. For a log of lm-eval
 with several filters, add the name of one: samples.jsonl#strict-match.

@@ -12,6 +12,7 @@ use crate::cli::mcp::refuse_existing;
 use crate::cli::{counted, note};
 use contextweaver_bench::eval::draft::Requests;
 use contextweaver_bench::eval::files::replace_private_file;
+use contextweaver_bench::report::markup::visible;
 use contextweaver_core::catalog::{LoadOptions, load};
 
 /// The arguments of `gold draft`.
@@ -56,7 +57,7 @@ pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
     }
     let found = requests.drafts(catalog.as_ref());
     if !found.unknown.is_empty() {
-        let names: Vec<&str> = found.unknown.iter().map(String::as_str).collect();
+        let names: Vec<String> = found.unknown.iter().map(|name| visible(name)).collect();
         note(&format!("called, but not in the catalog: {}", names.join(", ")));
     }
     if found.drafts.is_empty() {

@@ -106,7 +106,7 @@ fn hits(set: &SetComparison, of_ranks: bool) -> String {
     let (lost, won, p) = (count(set.lost), count(set.won), chance(set.p_hits));
     match of_ranks {
         true => format!("hits in the first five: {lost} lost, {won} won; p = {p} (exact McNemar)"),
-        false => format!("scores: {lost} fell, {won} rose; p = {p} (exact sign test)"),
+        false => format!("scores: {lost} fell, {won} rose; p = {p} (exact sign test); higher counts as better"),
     }
 }
 

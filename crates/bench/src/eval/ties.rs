@@ -21,21 +21,22 @@ pub fn recall_over_orders(ranking: &[Hit], judgement: &Judgement, k: usize) -> O
     if groups == 0 {
         return None;
     }
-    let mut outcomes = BTreeMap::from([(vec![false; groups], 1.0)]);
+    let apart = apart(judgement);
+    let mut outcomes = Outcomes::from([(State { found: vec![false; groups], more: 0 }, 1.0)]);
     let mut places = k;
     for tied in ranking.chunk_by(|left, right| left.score == right.score) {
         if places == 0 {
             break;
         }
         let open = places.min(tied.len());
-        outcomes = fill(open, tied, judgement, outcomes);
+        outcomes = fill(open, tied, judgement, &apart, outcomes);
         places -= open;
     }
-    let recall = |found: &Vec<bool>| found.iter().filter(|found| **found).count() as f64 / groups as f64;
+    let recall = |state: &State| state.groups() as f64 / groups as f64;
     Some(Ties {
         best: outcomes.keys().map(recall).fold(0.0, f64::max),
         worst: outcomes.keys().map(recall).fold(1.0, f64::min),
-        expected: outcomes.iter().map(|(found, probability)| recall(found) * probability).sum(),
+        expected: outcomes.iter().map(|(state, probability)| recall(state) * probability).sum(),
     })
 }
 
@@ -46,28 +47,64 @@ pub fn mean(queries: &[Ties]) -> Ties {
     Ties { best: over(|ties| ties.best), worst: over(|ties| ties.worst), expected: over(|ties| ties.expected) }
 }
 
-/// Which groups are found, one flag per group in the order of the judgement, with the probability of that.
-type Outcomes = BTreeMap<Vec<bool>, f64>;
+/// What is found so far.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    /// One flag per group, in the order of the judgement.
+    found: Vec<bool>,
+    /// Further groups of which it does not matter which they are.
+    more: usize,
+}
 
-/// Draws the items of `open` places from the tied hits, each order being equally likely.
-fn fill(open: usize, tied: &[Hit], judgement: &Judgement, outcomes: Outcomes) -> Outcomes {
-    let kinds = kinds_of(tied, judgement);
-    if kinds.is_empty() {
-        return outcomes;
+impl State {
+    fn groups(&self) -> usize {
+        self.found.iter().filter(|found| **found).count() + self.more
     }
+}
+
+/// The probability of each state.
+type Outcomes = BTreeMap<State, f64>;
+
+/// Which groups share no item with another.
+fn apart(judgement: &Judgement) -> Vec<bool> {
+    let mut groups_of: BTreeMap<u32, usize> = BTreeMap::new();
+    judgement.groups.iter().flatten().for_each(|item| *groups_of.entry(*item).or_default() += 1);
+    judgement.groups.iter().map(|group| group.iter().all(|item| groups_of[item] == 1)).collect()
+}
+
+/// Draws the items of `open` places from the tied hits, each order being equally likely. `apart` are the groups that share no
+/// item: a tie that is drawn whole finds those that it has, and of one that is not, which is the last, it matters only how many
+/// of them have how many of its items. So the number of states does not double with each group.
+fn fill(open: usize, tied: &[Hit], judgement: &Judgement, apart: &[bool], outcomes: Outcomes) -> Outcomes {
+    let is_apart = |(groups, _): &(Vec<usize>, usize)| groups.as_slice().iter().all(|group| apart[*group]);
+    let (own, kinds): (BTreeMap<_, _>, BTreeMap<_, _>) = kinds_of(tied, judgement).into_iter().partition(is_apart);
+    let is_whole = open == tied.len();
     let counts: Vec<usize> = kinds.values().copied().collect();
     let kinds: Vec<Vec<usize>> = kinds.into_keys().collect();
     let mut draws: BTreeMap<Draw, f64> = BTreeMap::new();
-    for (found, probability) in outcomes {
-        let mut draw = Draw { found, useful: counts.clone() };
+    for (State { mut found, more }, probability) in outcomes {
+        let mut own_left: BTreeMap<usize, usize> = BTreeMap::new();
+        for (groups, items) in &own {
+            match groups.first() {
+                Some(group) if is_whole => found[*group] = true,
+                Some(group) if !found[*group] => *own_left.entry(*items).or_default() += 1,
+                _ => {}
+            }
+        }
+        let mut draw = Draw { state: State { found, more }, useful: counts.clone(), own: own_left };
         draw.drop_useless(&kinds);
         *draws.entry(draw).or_default() += probability;
     }
+    let open = if draws.keys().all(Draw::is_over) { 0 } else { open };
     for drawn in 0..open {
         let left = (tied.len() - drawn) as f64;
         let mut next: BTreeMap<Draw, f64> = BTreeMap::new();
         for (draw, probability) in draws {
-            let useless = left - draw.useful.iter().sum::<usize>() as f64;
+            let of_own = draw.own.iter().map(|(items, groups)| items * groups);
+            let useless = left - draw.useful.iter().copied().chain(of_own).sum::<usize>() as f64;
+            for (items, groups) in &draw.own {
+                *next.entry(draw.take_own(*items)).or_default() += probability * (items * groups) as f64 / left;
+            }
             for (kind, count) in draw.useful.iter().enumerate().filter(|(_, count)| **count > 0) {
                 *next.entry(draw.take(kind, &kinds)).or_default() += probability * *count as f64 / left;
             }
@@ -79,7 +116,7 @@ fn fill(open: usize, tied: &[Hit], judgement: &Judgement, outcomes: Outcomes) ->
     }
     let mut outcomes = Outcomes::new();
     for (draw, probability) in draws {
-        *outcomes.entry(draw.found).or_default() += probability;
+        *outcomes.entry(draw.state).or_default() += probability;
     }
     outcomes
 }
@@ -100,19 +137,37 @@ fn kinds_of(tied: &[Hit], judgement: &Judgement) -> BTreeMap<Vec<usize>, usize> 
 /// A state between two places of one tie.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Draw {
-    found: Vec<bool>,
+    state: State,
     /// How many items of each kind are left; 0 once every group of the kind is found, because its items are then as
     /// useless as all others. This keeps the number of states small.
     useful: Vec<usize>,
+    /// How many of the groups that share no item are not found, by the number of their items that are left.
+    own: BTreeMap<usize, usize>,
 }
 
 impl Draw {
+    /// Whether no further item finds anything.
+    fn is_over(&self) -> bool {
+        self.own.is_empty() && self.useful.iter().all(|count| *count == 0)
+    }
+
+    /// The state after drawing an item of a group that shares none and has so many left, which are useless then.
+    fn take_own(&self, items: usize) -> Self {
+        let mut next = self.clone();
+        match next.own.get_mut(&items) {
+            Some(groups) if *groups > 1 => *groups -= 1,
+            _ => drop(next.own.remove(&items)),
+        }
+        next.state.more += 1;
+        next
+    }
+
     /// The state after drawing an item of `kind`, which finds the first of its groups that is still missing.
     fn take(&self, kind: usize, kinds: &[Vec<usize>]) -> Self {
         let mut next = self.clone();
         next.useful[kind] -= 1;
-        if let Some(group) = kinds[kind].iter().find(|group| !self.found[**group]) {
-            next.found[*group] = true;
+        if let Some(group) = kinds[kind].iter().find(|group| !self.state.found[**group]) {
+            next.state.found[*group] = true;
         }
         next.drop_useless(kinds);
         next
@@ -120,7 +175,7 @@ impl Draw {
 
     fn drop_useless(&mut self, kinds: &[Vec<usize>]) {
         for (useful, groups) in self.useful.iter_mut().zip(kinds) {
-            if groups.iter().all(|group| self.found[*group]) {
+            if groups.iter().all(|group| self.state.found[*group]) {
                 *useful = 0;
             }
         }
@@ -189,6 +244,17 @@ mod tests {
             1.0 - (0..5).map(|place| (n - 2.0 - f64::from(place)) / (n - f64::from(place))).product::<f64>();
         assert!((ties.expected - (5.0 / n + two_members + 5.0 / n) / 3.0).abs() < 1e-12);
         assert_eq!([ties.best, ties.worst], [1.0, 0.0]);
+    }
+
+    #[test]
+    fn many_needed_tools_in_one_tie_are_exact_and_quick() {
+        // The mean is 1 − C(n − m, 5) / C(n, 5) for each, of which `n` are tied and `m` answer.
+        for (items, expected) in [(1u32, 0.025), (2, 1.0 - 195.0 * 194.0 / (200.0 * 199.0))] {
+            let groups = (0..100).map(|group| (group * items..(group + 1) * items).collect()).collect();
+            let ties = recall_over_orders(&hits(&[1; 200]), &Judgement { groups }, 5).unwrap();
+            assert!((ties.expected - expected).abs() < 1e-12, "{items}: {ties:?}");
+            assert_eq!([ties.best, ties.worst], [0.05, if items == 1 { 0.0 } else { 0.03 }]);
+        }
     }
 
     #[test]

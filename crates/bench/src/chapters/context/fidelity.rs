@@ -8,7 +8,7 @@ use crate::eval::context::probe::{Class, Kind};
 use crate::eval::context::question::Asks;
 use crate::eval::context::rival::RivalCap;
 use crate::report::document::Figure;
-use crate::report::number::{MISSING, count, fixed, percent, share};
+use crate::report::number::{MISSING, count, counted, fixed, percent, share};
 use crate::report::plot::{Line, LineChart, Point, Scale};
 use crate::report::table::Table;
 
@@ -346,7 +346,7 @@ impl Headline {
 /// What `bench fidelity` prints: survival by cap, class and kind, beside the controls, and what views of needles cost.
 #[must_use]
 pub fn fidelity(fidelity: &Fidelity) -> String {
-    let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
+    let mut text = format!("{}, {} bytes\n\n", counted(fidelity.results, "result", "results"), count(fidelity.bytes));
     let sums = Sums { probes: fidelity.caps.clone(), people: fidelity.questions.clone(), others: Vec::new() };
     text.push_str(&caps(&sums).plain());
     for at in &fidelity.caps {

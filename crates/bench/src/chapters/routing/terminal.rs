@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
 use crate::eval::statistics::corrected;
+use crate::report::markup::visible;
 use crate::report::number::{
     MISSING, count, counted, difference, fixed, interval, percent, share, standing, verdict_name,
 };
@@ -187,7 +188,7 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
 fn slice_table(title: &str, slices: &BTreeMap<String, Slice>) -> Table {
     let mut table = Table::new([title, "queries", RECALL]);
     for (name, slice) in slices {
-        table.row([cut(name, 48), count(slice.queries), share(slice.recall_at_5)]);
+        table.row([cut(&visible(name), 48), count(slice.queries), share(slice.recall_at_5)]);
     }
     table
 }
