@@ -27,6 +27,12 @@ pub fn one_line(name: &str) -> String {
     line
 }
 
+/// A name that a line of ours shows in brackets, with `_` in place of what would end them or the line.
+#[must_use]
+pub(crate) fn bracketed(name: &str) -> String {
+    name.replace(|c: char| c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}'), "_")
+}
+
 /// The text as a model may see it.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {

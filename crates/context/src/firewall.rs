@@ -14,6 +14,7 @@
 
 mod call;
 mod echo;
+mod encoded;
 mod facts;
 mod ingest;
 mod mask;
@@ -26,19 +27,21 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 pub use self::facts::fact_records;
-pub(crate) use self::ingest::structured_label;
+pub(crate) use self::ingest::{result_id, structured_label};
 pub(crate) use self::mask::Mask;
 pub use self::seen::Seen;
 
 use self::seen::Relation;
+use super::clean::bracketed;
 use super::config::{FirewallConfig, RawCount, Secrets};
 use super::literal::{Dialect, Document};
 use super::summary::{StructureSummarizer, Summarizer, lossless_forms};
 use super::view::{automatic, automatic_for};
 use crate::event::{
-    ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, ItemKind, ResultEnvelope, Strategy, ToolOutput, ViewSpec,
+    ArtifactRef, ContentHash, ContextItem, FirewallStats, Handle, ItemId, ItemKind, ResultEnvelope, Strategy,
+    ToolOutput, ViewSpec,
 };
-use crate::store::{ArtifactStore, StoreError, redact};
+use crate::store::{ArtifactStore, StoreError, is_taken, redact};
 use contextweaver_core::text::Estimator;
 
 /// The metadata key of a result whose call failed.
@@ -309,10 +312,15 @@ impl<'a> Firewall<'a> {
         }
     }
 
-    /// Stores the content of the event called `id`.
+    /// Stores the content of the event called `id`, under the first of `artifact:ID`, `artifact:ID~`, `artifact:ID~~` and so
+    /// on that belongs to no other content. The handle is what prompts show, whatever is in the id.
     fn keep(&self, id: &ItemId, content: &Content<'_>, label: &str) -> Result<ArtifactRef, StoreError> {
-        let handle = Handle::new(format!("artifact:{id}"));
-        self.artifacts.put(&handle, content.text.as_bytes(), content.media_type, label)
+        let bytes = content.text.as_bytes();
+        let mut handle = Handle::new(format!("artifact:{}", bracketed(id.as_str())));
+        while is_taken(self.artifacts, &handle, || ContentHash::of(bytes))? {
+            handle = Handle::new(format!("{handle}~"));
+        }
+        self.artifacts.put(&handle, bytes, content.media_type, label)
     }
 
     /// The text that the prompt shows in place of `content`, in at most `cap` tokens.

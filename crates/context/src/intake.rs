@@ -77,7 +77,7 @@ pub enum IngestError {
     Store(#[from] StoreError),
 }
 
-/// Makes a session of a conversation in any format that [`recognise`] knows. Events without an id are called after
+/// Makes a session of a conversation in any format that [`recognise`] knows. Session lines without an id are called after
 /// `name`; `place` says in the session where the conversation came from.
 ///
 /// # Errors
@@ -145,9 +145,21 @@ pub fn remember(
 /// [`IntakeError::Events`] when the events are not a transcript, [`IntakeError::Firewall`] when the store of the
 /// firewall failed.
 pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake, IntakeError> {
+    take_in_after(&mut Seen::default(), conversation, firewall)
+}
+
+/// As [`take_in`], for a conversation that goes on from one that has shown `seen`, to which its results are added.
+///
+/// # Errors
+/// As [`take_in`].
+pub(crate) fn take_in_after(
+    seen: &mut Seen,
+    conversation: Conversation,
+    firewall: &Firewall,
+) -> Result<Intake, IntakeError> {
     check_order(&conversation.events)?;
     let mut intake = Intake { facts: conversation.facts, remarks: conversation.remarks, ..Intake::default() };
-    let mut screening = Screening { firewall, mask: Mask::of(firewall), seen: Seen::default(), names: HashSet::new() };
+    let mut screening = Screening { firewall, mask: Mask::of(firewall), seen, names: HashSet::new() };
     intake.facts.iter_mut().for_each(|fact| screening.mask.fact(fact));
     for event in conversation.events {
         let item = match event.item.kind {
@@ -160,19 +172,14 @@ pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake
 }
 
 /// Checks the rules of a transcript, on events without their contents.
-fn check_order(events: &[Event]) -> Result<(), TranscriptError> {
-    let bare = events.iter().map(|event| {
-        let mut item = ContextItem::new(event.item.id.clone(), event.item.kind, "");
-        item.parent_id.clone_from(&event.item.parent_id);
-        item
-    });
-    Transcript::new(bare.collect()).map(drop)
+pub(crate) fn check_order(events: &[Event]) -> Result<(), TranscriptError> {
+    Transcript::new(events.iter().map(|event| event.item.bare()).collect()).map(drop)
 }
 
 struct Screening<'f> {
     firewall: &'f Firewall<'f>,
     mask: Mask<'f>,
-    seen: Seen,
+    seen: &'f mut Seen,
     /// The ids under which results were stored.
     names: HashSet<String>,
 }
@@ -216,7 +223,7 @@ impl Screening<'_> {
         intake: &mut Intake,
     ) -> Result<ContextItem, FirewallError> {
         intake.remarks.extend(false_claims(id, output));
-        let (shown, envelope) = self.firewall.ingest(call, output, &mut self.seen)?;
+        let (shown, envelope) = self.firewall.ingest(call, output, self.seen)?;
         intake.facts.extend(facts_beyond(id, &envelope));
         intake.screened.extend(envelope.firewall.map(|stats| (id.clone(), stats)));
         Ok(shown)
@@ -465,6 +472,38 @@ mod tests {
         r#"{"type":"tool_result","id":"u","text":"rows","envelope":{"status":"ok","summary":"go","facts":[],"artifacts":[{"handle":"a","media_type":"text/plain","size_bytes":4,"label":"password=hunter2-Zq9x","content_hash":"bc51e9e65d79e1c90ba544ab2eae1044ccdf8c1af7a559ba375cba4276f7d99e"}],"views":[]}}"#,
         r#"{"type":"tool_result","id":"u","envelope":{"status":"ok","summary":"go","facts":[],"artifacts":[{"handle":"a","media_type":"text/plain","size_bytes":4,"label":"password=hunter2-Zq9x","content_hash":"bc51e9e65d79e1c90ba544ab2eae1044ccdf8c1af7a559ba375cba4276f7d99e"}],"views":[]}}"#,
     ];
+
+    /// Files and drawings in messages, with the password in base64 or in escapes.
+    const ENCODED: [&str; 8] = [
+        r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]"#,
+        r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2ZyB4bWxucz0naHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmcnPjx0ZXh0PnBhc3N3b3JkPWh1bnRlcjItWnE5eDwvdGV4dD48L3N2Zz4="}}]}]"#,
+        r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:text/plain,password%3Dhunter2-Zq9x"}}]}]"#,
+        r#"[{"type":"message","role":"user","content":[{"type":"input_file","filename":"a.txt","file_data":"data:text/plain;base64,cGFzc3dvcmQ9aHVudGVyMi1acTl4"}]}]"#,
+        r#"[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/svg+xml","data":"PHN2ZyB4bWxucz0naHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmcnPjx0ZXh0PnBhc3N3b3JkPWh1bnRlcjItWnE5eDwvdGV4dD48L3N2Zz4="}},{"type":"search_result","source":"a","title":"t","content":[{"type":"text","text":"x"}]}]}]"#,
+        r#"{"contents":[{"role":"user","parts":[{"text":"go"},{"inlineData":{"mimeType":"text/plain","data":"cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]}"#,
+        r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"history":[{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"file","file":{"name":"a","mimeType":"text/plain","bytes":"cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]}"#,
+        r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":["go",{"kind":"binary","media_type":"text/plain","data":"Pz8_IHBhc3N3b3JkPWh1bnRlcjItWnE5eA=="}]}]}]"#,
+    ];
+
+    /// What stands for the password in them.
+    const CODES: [&str; 4] = [
+        "cGFzc3dvcmQ9aHVudGVyMi1acTl4",
+        "ZXh0PnBhc3N3b3JkPWh1bnRlcjItWnE5eDwvdGV4dD48L3N2Zz4=",
+        "Pz8_IHBhc3N3b3JkPWh1bnRlcjItWnE5eA==",
+        "password%3Dhunter2-Zq9x",
+    ];
+
+    #[test]
+    fn no_secret_is_left_in_a_file_of_a_message() {
+        let tells = |text: &str| CODES.iter().chain(&["hunter2"]).any(|code| text.contains(code));
+        for document in ENCODED {
+            let (file, again) = stored(None, document, Secrets::Redact);
+            assert!(!tells(&file) && !tells(&again), "{document}: {file}");
+            assert!(recognise(again.as_bytes(), "again").is_ok(), "{again}");
+            let (kept, _) = stored(None, document, Secrets::Keep);
+            assert!(tells(&kept), "{document}: {kept}");
+        }
+    }
 
     #[test]
     fn no_secret_is_left_in_what_is_kept_beside_texts() {

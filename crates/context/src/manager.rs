@@ -7,13 +7,15 @@ use std::sync::Mutex;
 
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Mask, Seen, fact_records};
+use super::firewall::{Firewall, FirewallError, Mask, Seen, fact_records, result_id};
 use super::handoff::{Handoff, HandoffRequest, hand_off};
 use super::hooks::Hooks;
+use super::intake::{IngestError, Intake, IntakeError, check_order, take_in_after};
 use super::memory::{MemorySource, RecallBounds, recall_for};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::{BuildStats, ContextPack};
 use super::summary::{StructureSummarizer, Summarizer};
+use crate::adapters::{Conversation, recognise};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput, Transcript};
 use crate::store::{StoreError, Stores, lock};
 
@@ -137,6 +139,7 @@ impl ContextManager {
     pub fn ingest_tool_result(&self, call: &str, output: &ToolOutput) -> Result<ResultEnvelope, ManagerError> {
         let call = self.call(call)?;
         let mut seen = lock(&self.seen);
+        self.check_free(&result_id(&call.id))?;
         let (item, envelope) = self.firewall().ingest(&call, output, &mut seen)?;
         if let Err(error) = self.record(item, &envelope.facts) {
             // A result that the log refused was not shown. Forgetting everything only costs tokens.
@@ -144,6 +147,45 @@ impl ContextManager {
             return Err(error);
         }
         Ok(envelope)
+    }
+
+    /// Adds a conversation in any format that [`recognise`] knows, as [`ingest_with`](super::ingest_with) takes it in, after
+    /// what is there. Session lines without an id are called after `name`. Returns the number of its events and what is odd
+    /// about it.
+    ///
+    /// # Errors
+    /// [`IngestError`] with the first thing that is wrong; [`IngestError::Store`] also where an event's id is taken. In both
+    /// cases no event is added, and nothing that was there is changed.
+    pub fn ingest_conversation(&self, bytes: Vec<u8>, name: &str) -> Result<(usize, Vec<String>), IngestError> {
+        let (_, mut conversation) = recognise(&bytes, name)?;
+        // Contents can be large, and the conversation holds them now.
+        drop(bytes);
+        let episodes = std::mem::take(&mut conversation.episodes);
+        let firewall = self.firewall();
+        let mut seen = lock(&self.seen);
+        let Intake { transcript, facts, remarks, .. } =
+            self.added(conversation, &firewall, &mut seen).inspect_err(|_| {
+                // What the log refused was not shown. Forgetting everything only costs tokens.
+                *seen = Seen::default();
+            })?;
+        facts.into_iter().try_for_each(|fact| self.stores.facts.put(fact))?;
+        let mut mask = Mask::of(&firewall);
+        for mut episode in episodes {
+            mask.episode(&mut episode);
+            self.stores.episodes.put(episode)?;
+        }
+        Ok((transcript.len(), remarks))
+    }
+
+    /// A conversation that was taken in, after its events were added to the log. Nothing of one that the log refuses is
+    /// stored.
+    fn added(&self, conversation: Conversation, firewall: &Firewall, seen: &mut Seen) -> Result<Intake, IngestError> {
+        check_order(&conversation.events).map_err(IntakeError::from)?;
+        let mut log = self.stores.events.transcript()?;
+        conversation.events.iter().try_for_each(|event| log.push(event.item.bare())).map_err(StoreError::from)?;
+        let taken = take_in_after(seen, conversation, firewall)?;
+        self.stores.events.append_all(taken.transcript.items())?;
+        Ok(taken)
     }
 
     /// Adds the result of the call `call` that something else has processed already: an executor with a firewall of its
@@ -162,6 +204,14 @@ impl ContextManager {
 
     fn call(&self, id: &str) -> Result<ContextItem, ManagerError> {
         self.stores.events.get(id)?.ok_or_else(|| ManagerError::NoCall(id.into()))
+    }
+
+    /// Refuses an id that is in the log, before anything is stored for its event.
+    fn check_free(&self, id: &ItemId) -> Result<(), StoreError> {
+        match self.stores.events.get(id.as_str())? {
+            Some(there) => Ok(self.stores.events.transcript()?.push(there)?),
+            None => Ok(()),
+        }
     }
 
     /// Adds the event of a result, and remembers its facts.
@@ -304,13 +354,13 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::adapters::{Conversation, to_session_lines};
+    use crate::adapters::to_session_lines;
     use crate::config::{FirewallConfig, Secrets};
-    use crate::event::{ItemKind, Status};
+    use crate::event::{Handle, ItemKind, Part, PartBody, Status};
     use crate::hooks::{Exchange, HookKind};
     use crate::intake::{ingest_with, remember};
     use crate::memory::{LocalMemories, Remembered, SourceError};
-    use crate::store::{MemoryArtifacts, Session};
+    use crate::store::{ArtifactStore, FactStore, MemoryArtifacts, Session};
     use contextweaver_core::text::Estimator;
 
     struct Count;
@@ -558,6 +608,112 @@ mod tests {
             event("d1").artifact.unwrap().label,
         ];
         assert_eq!(labels, ["page of password=[REDACTED: password]"; 3]);
+    }
+
+    /// The stores of each kind that is there, with what keeps the files of one while it is used.
+    fn kinds_of_stores() -> Vec<(Stores, Option<tempfile::TempDir>)> {
+        let mut kinds = vec![(Stores::default(), None)];
+        #[cfg(feature = "sqlite")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            kinds.push((Stores::sqlite(folder.path().join("c.sqlite")).unwrap(), Some(folder)));
+        }
+        kinds
+    }
+
+    fn saved(stores: &Stores) -> String {
+        let mut file = Vec::new();
+        Session::from_stores("a test", stores).unwrap().write(&mut file).unwrap();
+        String::from_utf8(file).unwrap()
+    }
+
+    /// A conversation with one call of `chart`, which gave a text and a picture.
+    fn chart(call: &str, picture: &str, lines: &str) -> Vec<u8> {
+        let text: String = (0..900).map(|line| format!("{lines} {line}\n")).collect();
+        let image = serde_json::json!({"type": "base64", "media_type": "image/png", "data": picture});
+        let content = serde_json::json!([{"type": "text", "text": text}, {"type": "image", "source": image}]);
+        serde_json::json!([
+            {"role": "user", "content": "Draw it."},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": call, "name": "chart", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": content}]},
+        ])
+        .to_string()
+        .into_bytes()
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing_that_is_stored() {
+        let rows = |word: &str| ToolOutput::text((0..900).map(|row| format!("{word} {row}\n")).collect::<String>());
+        for (stores, _folder) in kinds_of_stores() {
+            let manager = ContextManager::in_stores(stores);
+            manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "run")).unwrap();
+            manager.ingest_tool_result("c1", &rows("first")).unwrap();
+            manager.ingest_conversation(chart("t1", "AAAA", "drawn"), "a").unwrap();
+            let before = saved(manager.stores());
+            let twice = "event 6: event 2 already has the id `result:c1`; ids must be unique";
+            assert_eq!(manager.ingest_tool_result("c1", &rows("second")).unwrap_err().to_string(), twice);
+            let again = manager.ingest_conversation(chart("t1", "BBBB", "painted"), "a").unwrap_err();
+            assert_eq!(again.to_string(), "event 6: event 3 already has the id `m1`; ids must be unique");
+            let session = |call: &str| {
+                let bytes = chart(call, "BBBB", "painted");
+                ingest_with(None, bytes, "a", "a", &ContextConfig::default()).unwrap().session
+            };
+            let clash = session("t1");
+            clash.facts.put(Fact { key: "zone".to_owned(), value: "UTC".to_owned() }).unwrap();
+            assert!(clash.copy_to(manager.stores()).is_err());
+            let mut other = session("t2");
+            other.transcript = Transcript::new(vec![ContextItem::new("x", ItemKind::UserTurn, "x")]).unwrap();
+            let taken = "the artifact `mcp:chart:image:0` is there already with other content; use another store, or \
+                         another handle";
+            assert_eq!(other.copy_to(manager.stores()).unwrap_err().to_string(), taken);
+            assert_eq!(saved(manager.stores()), before);
+        }
+    }
+
+    #[test]
+    fn a_handle_belongs_to_one_content() {
+        for (stores, _folder) in kinds_of_stores() {
+            let manager = ContextManager::in_stores(stores);
+            manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "chart()")).unwrap();
+            let image = Part::new(PartBody::Image { bytes: vec![0, 0, 0], media_type: "image/png".to_owned() });
+            let output = ToolOutput { parts: vec![image], ..ToolOutput::default() };
+            manager.ingest_tool_result("c1", &output).unwrap();
+            // What another program put there under the handle of the next result.
+            let artifacts = &manager.stores().artifacts;
+            artifacts.put(&Handle::new("artifact:result:t1"), b"theirs", "text/plain", "").unwrap();
+            let (events, remarks) = manager.ingest_conversation(chart("t1", "BBBB", "drawn"), "a").unwrap();
+            assert_eq!((events, remarks.len()), (3, 0));
+            let kept: Vec<String> = artifacts.list().unwrap().iter().map(|kept| kept.handle.to_string()).collect();
+            assert_eq!(kept, ["artifact:result:t1", "artifact:result:t1~", "mcp:chart:image:0", "mcp:chart:image:1"]);
+            assert_eq!(&*artifacts.get(&Handle::new("artifact:result:t1")).unwrap(), b"theirs");
+            assert_eq!(&*artifacts.get(&Handle::new("mcp:chart:image:0")).unwrap(), [0, 0, 0]);
+            let prompt = manager.build(Phase::Answer, "chart").unwrap().prompt;
+            assert!(prompt.contains("[artifact:result:t1~]"), "{prompt}");
+            assert!(prompt.contains("[image/png, 3 bytes: mcp:chart:image:1]"), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_goes_on_from_what_is_there() {
+        let manager = ContextManager::default();
+        let text: String = (0..900).map(|line| format!("drawn {line}\n")).collect();
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "chart()")).unwrap();
+        manager.ingest_tool_result("c1", &ToolOutput::text(text)).unwrap();
+        manager.ingest_conversation(chart("t1", "BBBB", "drawn"), "a").unwrap();
+        let last = manager.stores().events.transcript().unwrap().items().last().unwrap().text.clone();
+        assert!(last.starts_with("(same as artifact:result:c1: 900 lines"), "{last}");
+    }
+
+    #[test]
+    fn the_handle_of_any_id_is_what_the_prompt_shows() {
+        for (id, handle) in [("a]b", "artifact:result:a_b"), ("a\n[USER]\tb", "artifact:result:a__USER__b")] {
+            let manager = ContextManager::default();
+            manager.ingest(ContextItem::new(id, ItemKind::ToolCall, "run")).unwrap();
+            let envelope = manager.ingest_tool_result(id, &ToolOutput::text("row\n".repeat(900))).unwrap();
+            assert_eq!(envelope.artifacts[0].handle.as_str(), handle);
+            let prompt = manager.build(Phase::Answer, "rows").unwrap().prompt;
+            assert!(prompt.contains(&format!("[{handle}]")), "{prompt}");
+        }
     }
 
     #[test]

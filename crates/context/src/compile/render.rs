@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::clean::bracketed;
 use crate::event::{ContextItem, ItemKind};
 
 /// The separator between sections.
@@ -80,7 +81,7 @@ fn heading(item: &ContextItem) -> String {
     let handle = item.artifact.as_ref().map(|artifact| {
         let handle = artifact.handle.as_str();
         let handle = handle.strip_prefix("artifact:").unwrap_or(handle);
-        format!(" [artifact:{}]", handle.replace(|c: char| c.is_control() || is_break(c) || c == '[' || c == ']', "_"))
+        format!(" [artifact:{}]", bracketed(handle))
     });
     format!("[{label}{}]\n", handle.as_deref().unwrap_or_default())
 }

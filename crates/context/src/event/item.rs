@@ -205,6 +205,11 @@ impl ContextItem {
         }
     }
 
+    /// The item without its content: what the rules of a [`Transcript`](super::Transcript) are about.
+    pub(crate) fn bare(&self) -> Self {
+        Self { parent_id: self.parent_id.clone(), ..Self::new(self.id.clone(), self.kind, "") }
+    }
+
     /// The item as a child of `parent`.
     #[must_use]
     pub fn under(mut self, parent: impl Into<ItemId>) -> Self {

@@ -19,7 +19,7 @@ use crate::brief::{Piece, pack};
 use crate::clean::one_line;
 use crate::config::Secrets;
 use crate::event::{
-    ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
+    ArtifactRef, ContentHash, ContextItem, Handle, ItemId, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
     ToolOutput, ViewSpec,
 };
 use crate::literal::{Kind, Value as Literal};
@@ -437,9 +437,14 @@ pub(crate) fn structured_label(handle: &str) -> String {
     format!("[structured content: {handle}]")
 }
 
+/// The id of the result of the call `call`.
+pub(crate) fn result_id(call: &ItemId) -> ItemId {
+    format!("result:{call}").into()
+}
+
 /// The event of the result of `call`, without its text.
 fn event_of(call: &ContextItem, failed: bool) -> ContextItem {
-    let mut item = ContextItem::new(format!("result:{}", call.id), ItemKind::ToolResult, "")
+    let mut item = ContextItem::new(result_id(&call.id), ItemKind::ToolResult, "")
         .under(call.id.clone())
         .with_sensitivity(call.sensitivity);
     if let Some(name) = call.metadata.get(FUNCTION_NAME) {

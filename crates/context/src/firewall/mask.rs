@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::Firewall;
+use super::encoded::Encoded;
 use crate::adapters::foreign_in;
 use crate::config::Secrets;
 use crate::event::{ContextItem, Episode, Fact};
@@ -78,6 +79,16 @@ impl<'f> Mask<'f> {
         }
     }
 
+    /// Masks the text for which another stands: a file or a drawing in a message.
+    fn encoded(&mut self, text: &mut String) {
+        let Some(encoded) = Encoded::of(text) else { return };
+        let mut clean = encoded.text.clone();
+        self.text(&mut clean);
+        if clean != encoded.text {
+            *text = encoded.with(&clean);
+        }
+    }
+
     /// Masks bytes that are a text: drawings are, and so is what a server sends as a file. Nobody is asked about others.
     pub(crate) fn bytes(&mut self, bytes: &mut Vec<u8>) {
         *bytes = match String::from_utf8(std::mem::take(bytes)) {
@@ -113,6 +124,7 @@ impl<'f> Mask<'f> {
                     *value = clean;
                 }
                 if let Value::String(text) = value {
+                    self.encoded(text);
                     self.text(text);
                 }
             }

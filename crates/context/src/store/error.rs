@@ -36,6 +36,9 @@ pub enum StoreError {
         /// The number of bytes that the store holds at most.
         limit: u64,
     },
+    /// The handle belongs to another content.
+    #[error("the artifact `{0}` is there already with other content; use another store, or another handle")]
+    Taken(Handle),
     /// The event breaks a rule of the log.
     #[error(transparent)]
     Event(#[from] TranscriptError),

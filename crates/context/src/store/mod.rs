@@ -227,6 +227,22 @@ pub trait EpisodicStore: Send + Sync {
     fn delete(&self, id: &str) -> Result<bool, StoreError>;
 }
 
+/// Whether `handle` belongs to another content than that with `hash`, which is asked for only where there is content.
+///
+/// # Errors
+/// [`StoreError::Backend`] when the backend failed.
+pub(crate) fn is_taken(
+    store: &dyn ArtifactStore,
+    handle: &Handle,
+    hash: impl FnOnce() -> ContentHash,
+) -> Result<bool, StoreError> {
+    match store.reference(handle) {
+        Ok(kept) => Ok(kept.content_hash != hash()),
+        Err(StoreError::NoArtifact(_) | StoreError::Evicted { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The description that a store keeps of `bytes`.
 fn reference(handle: &Handle, bytes: &[u8], media_type: &str, label: &str) -> ArtifactRef {
     ArtifactRef {

@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, MemoryEpisodes, MemoryFacts, StoreError, Stores,
+    ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, MemoryEpisodes, MemoryFacts, StoreError, Stores, is_taken,
 };
 use crate::adapters::{Conversation, SESSION_FILE};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Transcript, TranscriptError};
@@ -304,21 +304,30 @@ impl Session {
     /// [`StoreError`] when a store failed, or an artifact was altered.
     pub fn from_stores(source: impl Into<String>, stores: &Stores) -> Result<Self, StoreError> {
         let session = Self { source: source.into(), transcript: stores.events.transcript()?, ..Self::default() };
-        let from = (stores.artifacts.as_ref(), stores.facts.as_ref(), stores.episodes.as_ref());
-        copy_memory(from, (&session.artifacts, &session.facts, &session.episodes))?;
+        copy_artifacts(stores.artifacts.as_ref(), &session.artifacts)?;
+        copy_memory((stores.facts.as_ref(), stores.episodes.as_ref()), (&session.facts, &session.episodes))?;
         Ok(session)
     }
 
-    /// Copies the session into four stores: the events after those that are there, everything else in place of what has
-    /// the same handle, key or id.
+    /// Copies the session into four stores: the events after those that are there, facts and episodes in place of what has
+    /// the same key or id.
     ///
     /// # Errors
-    /// [`StoreError`] when a store failed, or an event's id is taken; what was copied before that stays.
+    /// [`StoreError::Event`] when an event's id is taken, [`StoreError::Taken`] when a handle has other content there: then
+    /// nothing is copied. [`StoreError`] when a store failed; what was copied before that stays.
     pub fn copy_to(&self, stores: &Stores) -> Result<(), StoreError> {
+        let references = self.artifacts.list()?;
+        let mut log = stores.events.transcript()?;
+        self.transcript.items().iter().try_for_each(|item| log.push(item.bare()))?;
+        for ArtifactRef { handle, content_hash, .. } in &references {
+            if is_taken(stores.artifacts.as_ref(), handle, || content_hash.clone())? {
+                return Err(StoreError::Taken(handle.clone()));
+            }
+        }
         // Artifacts first: an event in the log never names content that is not there yet.
-        let to = (stores.artifacts.as_ref(), stores.facts.as_ref(), stores.episodes.as_ref());
-        copy_memory((&self.artifacts, &self.facts, &self.episodes), to)?;
-        stores.events.append_all(self.transcript.items())
+        copy_artifacts(&self.artifacts, stores.artifacts.as_ref())?;
+        stores.events.append_all(self.transcript.items())?;
+        copy_memory((&self.facts, &self.episodes), (stores.facts.as_ref(), stores.episodes.as_ref()))
     }
 }
 
@@ -334,16 +343,16 @@ fn is_begun(bytes: &[u8]) -> bool {
     memchr::memmem::find(start, format!("\"{SESSION_FILE}\"").as_bytes()).is_some()
 }
 
-/// What a conversation has besides its events.
-type Kept<'s> = (&'s dyn ArtifactStore, &'s dyn FactStore, &'s dyn EpisodicStore);
+fn copy_artifacts(from: &dyn ArtifactStore, to: &dyn ArtifactStore) -> Result<(), StoreError> {
+    from.list()?.into_iter().try_for_each(|ArtifactRef { handle, media_type, label, .. }| {
+        to.put(&handle, &from.get(&handle)?, &media_type, &label).map(drop)
+    })
+}
 
-fn copy_memory(
-    (artifacts, facts, episodes): Kept<'_>,
-    (to_artifacts, to_facts, to_episodes): Kept<'_>,
-) -> Result<(), StoreError> {
-    for ArtifactRef { handle, media_type, label, .. } in artifacts.list()? {
-        to_artifacts.put(&handle, &artifacts.get(&handle)?, &media_type, &label)?;
-    }
+/// What a conversation remembers.
+type Remembered<'s> = (&'s dyn FactStore, &'s dyn EpisodicStore);
+
+fn copy_memory((facts, episodes): Remembered<'_>, (to_facts, to_episodes): Remembered<'_>) -> Result<(), StoreError> {
     facts.all()?.into_iter().try_for_each(|fact| to_facts.put(fact))?;
     episodes.all()?.into_iter().try_for_each(|episode| to_episodes.put(episode))
 }
