@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         stdout.flush()?;
         Ok(outcome)
     });
+    // A hook may be at work for a thread that nobody waits for any more.
+    contextweaver_context::hooks::end_programs();
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) => {

@@ -23,7 +23,7 @@
 //! smaller one until it is not, so the budget is a promise under both counts.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
@@ -38,7 +38,7 @@ use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
 pub use crate::config::{HookConfig, HookKind, HooksConfig};
 use crate::literal::Document;
-use crate::store::redact;
+use crate::store::{lock, redact};
 use contextweaver_core::text::{Estimator, sha256_hex};
 
 /// Failures in a row after which a hook rests.
@@ -298,6 +298,8 @@ impl Hooks {
         let mut room = budget;
         let mut made = compiled(room)?;
         let mut notes = Vec::new();
+        // Header and footer stay, however little room there is.
+        let mut least = 0;
         if self.token_counter.is_some() {
             for round in 0.. {
                 let one = pack(&mut made);
@@ -308,11 +310,23 @@ impl Hooks {
                     notes.push(format!("hook token_counter: {tokens} of {budget} tokens"));
                     break;
                 }
+                if room <= least {
+                    return Err(CompileError::FrameTooLarge { phase: one.phase, needed: tokens, budget });
+                }
                 // As much less as the counts differ, and somewhat more each time.
                 let smaller = room.saturating_mul(budget) / tokens;
-                room =
-                    if round < MOST_ROUNDS { smaller.saturating_sub(round).min(room - room.div_ceil(16)) } else { 0 };
-                made = compiled(room)?;
+                room = if round < MOST_ROUNDS {
+                    smaller.saturating_sub(round).min(room - room.div_ceil(16)).max(least)
+                } else {
+                    least
+                };
+                made = match compiled(room) {
+                    Err(CompileError::FrameTooLarge { needed, .. }) => {
+                        (least, room) = (needed, needed);
+                        compiled(room)?
+                    }
+                    made => made?,
+                };
             }
         }
         let stats = &mut pack(&mut made).stats;
@@ -475,16 +489,38 @@ fn identified(question: &str) -> (String, String) {
     (id, line)
 }
 
+/// The programs that were started and not ended yet, each with the process that did it: one that was forked has the list of
+/// its parent. Then whether no more are started.
+static STARTED: Mutex<(BTreeSet<(u32, u32)>, bool)> = Mutex::new((BTreeSet::new(), false));
+
+/// Ends the programs of hooks that this process started, with all that they started, and starts no more. For the end of a
+/// process: what is at work for a thread that nobody waits for would outlive it.
+pub fn end_programs() {
+    let mut started = lock(&STARTED);
+    started.1 = true;
+    let own = std::process::id();
+    started.0.iter().filter(|(by, _)| *by == own).for_each(|(_, program)| end_group(*program));
+}
+
+/// Ends what a program started, which holds on to its streams, and on Unix the program. All of it may have ended already.
+fn end_group(program: u32) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        if let Some(group) = i32::try_from(program).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = program;
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        // What it started holds on to its streams, and ends with it. All of this may have ended already.
-        #[cfg(unix)]
-        {
-            use rustix::process::{Pid, Signal, kill_process_group};
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-        }
+        let mut started = lock(&STARTED);
+        end_group(self.child.id());
+        started.0.remove(&(std::process::id(), self.child.id()));
+        drop(started);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -497,7 +533,13 @@ impl Running {
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut started = lock(&STARTED);
+        if started.1 {
+            return Err("the process is about to end".to_owned());
+        }
         let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        started.0.insert((std::process::id(), child.id()));
+        drop(started);
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(format!("`{program}` has no streams"));
         };
@@ -616,6 +658,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::compile::Request;
     use crate::config::ContextConfig;
     use crate::event::{ContextItem, ItemKind, Phase, ToolOutput};
     use crate::manager::ContextManager;
@@ -681,6 +724,40 @@ mod tests {
             let pack = told(ContextManager::default().with_hooks(hooks)).build(Phase::Answer, "log").unwrap();
             let said = format!("{}\n{:?}", pack.prompt, pack.stats.notes);
             assert!(said.contains(expected), "{}: {said}", kind.name());
+        }
+    }
+
+    #[test]
+    fn header_and_footer_stay_under_any_counter() {
+        struct Letters;
+        impl Exchange for Letters {
+            fn ask(&self, line: &str, _: Duration) -> Result<String, String> {
+                let asked: Value = serde_json::from_str(line).unwrap();
+                Ok(json!({"tokens": asked["text"].as_str().unwrap().chars().count()}).to_string())
+            }
+        }
+        let hooks = Hooks::default().with(HookKind::TokenCounter, Box::new(Letters), usize::MAX);
+        let manager = told(ContextManager::default().with_hooks(hooks));
+        let (header, footer) = ("head ".repeat(8), "foot ".repeat(8));
+        let frame = format!("{header}\n\n{footer}").len();
+        for budget in 40..400 {
+            let request = Request {
+                budget: Some(budget),
+                header: &header,
+                footer: &footer,
+                ..Request::new(Phase::Answer, "log")
+            };
+            match manager.build_request(&request) {
+                Ok(pack) => {
+                    assert!(pack.prompt.contains(&header) && pack.prompt.contains(&footer), "{budget}");
+                    assert!(pack.prompt.chars().count() <= budget && pack.stats.budget == budget, "{budget}");
+                }
+                Err(error) => {
+                    let said =
+                        format!("header and footer of the answer prompt need {frame} tokens, the budget is {budget}; ");
+                    assert!(budget < frame && error.to_string().starts_with(&said), "{error}");
+                }
+            }
         }
     }
 
