@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
-use serde_json::Value;
+use pyo3::types::{PyDict, PyList, PyMapping, PySequence, PyString, PyTuple};
 use serde_json::value::RawValue;
 
 use contextweaver_core::catalog::{self as core, CallNames, LoadOptions, SelectableItem, Strictness, ToolFormat};
@@ -72,7 +71,13 @@ fn no_tool(id: &str) -> PyErr {
 
 /// The catalog that was pickled.
 #[pyfunction]
-pub(crate) fn _catalog(py: Python<'_>, native: &str, raw: Vec<(String, String)>) -> PyResult<Catalog> {
+#[pyo3(signature = (native, raw, left_out=Vec::new()))]
+pub(crate) fn _catalog(
+    py: Python<'_>,
+    native: &str,
+    raw: Vec<(String, String)>,
+    left_out: Vec<(String, String)>,
+) -> PyResult<Catalog> {
     py.detach(|| {
         let mut items = core::Catalog::from_json(native).map_err(errors::catalog)?.items().to_vec();
         for (id, text) in raw {
@@ -81,7 +86,7 @@ pub(crate) fn _catalog(py: Python<'_>, native: &str, raw: Vec<(String, String)>)
                 items[at].raw = Some(Arc::from(raw));
             }
         }
-        Ok(Catalog::of(core::Catalog::new(items).map_err(errors::catalog)?))
+        Ok(Catalog { left_out, ..Catalog::of(core::Catalog::new(items).map_err(errors::catalog)?) })
     })
 }
 
@@ -91,23 +96,15 @@ impl Catalog {
     #[pyo3(signature = (tools, /, *, server=None))]
     fn new(py: Python<'_>, tools: &Bound<'_, PyAny>, server: Option<&str>) -> PyResult<Self> {
         if let Ok(catalog) = tools.cast::<Self>() {
+            if server.is_some() {
+                return Err(InputError::new_err(
+                    "`server` is for definitions; the tools of a Catalog have their ids already",
+                ));
+            }
             return Ok(Self::of(core::Catalog::new(catalog.get().inner.items().to_vec()).map_err(errors::catalog)?));
         }
         let text = json::dumps(tools)?;
-        py.detach(|| match server {
-            None => core::Catalog::from_json(&text),
-            Some(_) => {
-                let mut document: Value = serde_json::from_str(&text).unwrap_or_default();
-                // The answer to `tools/list`, and requests to models.
-                let list = document.get_mut("tools").filter(|tools| tools.is_array()).map(Value::take);
-                match list.unwrap_or(document) {
-                    Value::Array(tools) => core::Catalog::from_values(&tools, server),
-                    document => core::Catalog::from_values(&[document], server),
-                }
-            }
-        })
-        .map(Self::of)
-        .map_err(errors::catalog)
+        py.detach(|| core::Catalog::from_json_of(&text, server)).map(Self::of).map_err(errors::catalog)
     }
 
     /// Loads files and folders of files: JSON, or YAML by the ending of the name. Each file of a folder is one server.
@@ -232,7 +229,7 @@ impl Catalog {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let raw = |item: &SelectableItem| Some((item.id.clone(), item.raw.as_ref()?.get().to_owned()));
         let raw: Vec<(String, String)> = self.inner.items().iter().filter_map(raw).collect();
-        let arguments = (self.inner.to_native_json(), raw).into_pyobject(py)?;
+        let arguments = (self.inner.to_native_json(), raw, &self.left_out).into_pyobject(py)?;
         Ok((json::restorer(py, "_catalog")?, arguments))
     }
 }
@@ -340,11 +337,11 @@ pub(crate) fn catalog_of(value: &Bound<'_, PyAny>) -> PyResult<Py<Catalog>> {
     if let Ok(catalog) = value.cast::<Catalog>() {
         return Ok(catalog.clone().unbind());
     }
-    if value.cast::<PyList>().is_ok() || value.cast::<PyTuple>().is_ok() || value.cast::<PyMapping>().is_ok() {
+    if let Ok(path) = value.extract::<PathBuf>() {
+        return Py::new(py, Catalog::from_path(py, vec![path], false)?);
+    }
+    if value.cast::<PySequence>().is_ok() || value.cast::<PyMapping>().is_ok() {
         return Py::new(py, Catalog::new(py, value, None)?);
     }
-    let path: PathBuf = value.extract().map_err(|_| {
-        InputError::new_err("a catalog is a Catalog, a list of definitions, or the path of a file or folder")
-    })?;
-    Py::new(py, Catalog::from_path(py, vec![path], false)?)
+    Err(InputError::new_err("a catalog is a Catalog, a list of definitions, or the path of a file or folder"))
 }

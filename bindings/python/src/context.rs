@@ -1,11 +1,14 @@
 //! Conversations and the prompts that they give.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use contextweaver_context::adapters::read_envelope;
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
@@ -13,16 +16,16 @@ use contextweaver_context::hooks::HookKind;
 use contextweaver_context::memory::{MemorySource, RecallBounds};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::view::Bounds;
 use contextweaver_context::{
-    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, Ingested, Request, RoutePrompt,
-    ingest_with,
+    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, IngestError, Request, RoutePrompt,
 };
 
 use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
 use crate::memory::Memory;
-use crate::outside::{self, Functions, lock};
+use crate::outside::{self, Functions};
 use crate::routing::Route;
 use crate::session::Session;
 
@@ -63,8 +66,6 @@ where
 pub(crate) struct ContextManager {
     manager: core::ContextManager,
     functions: Arc<Functions>,
-    /// What hooks failed to do while a conversation was read, until a prompt says so.
-    notes: Mutex<Vec<String>>,
 }
 
 impl ContextManager {
@@ -86,7 +87,7 @@ impl ContextManager {
         if let Some(memory) = memory {
             manager = manager.with_memory(memory, RecallBounds::default());
         }
-        Ok(Self { manager, functions, notes: Mutex::default() })
+        Ok(Self { manager, functions })
     }
 
     pub(crate) fn stores(&self) -> &Stores {
@@ -101,12 +102,11 @@ impl ContextManager {
     ) -> PyResult<T> {
         self.functions.check_free()?;
         let done = py.detach(|| work(&self.manager));
-        self.functions.take_ended().map_or(done, Err)
+        outside::take_ended().map_or(done, Err)
     }
 
     /// A prompt that was built, after `on_build` was told.
-    fn built(&self, py: Python<'_>, mut pack: ContextPack, cards_shown: Option<usize>) -> PyResult<Pack> {
-        pack.stats.notes.append(&mut lock(&self.notes));
+    fn built(&self, py: Python<'_>, pack: ContextPack, cards_shown: Option<usize>) -> PyResult<Pack> {
         self.functions.built(py, pack.phase.name(), || Ok(json::object(py, &pack.stats)?.unbind()))?;
         Ok(Pack { pack, cards_shown })
     }
@@ -180,11 +180,19 @@ impl ContextManager {
         sensitivity: &str,
         metadata: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let mut item = ContextItem::new(id, named::<ItemKind>(kind)?, text);
+        let kind = named::<ItemKind>(kind)?;
+        if kind == ItemKind::ToolResult {
+            return Err(InputError::new_err(
+                "results are added with `ingest_tool_result`, which keeps large ones out of prompts",
+            ));
+        }
+        let mut item = ContextItem::new(id, kind, text);
         item.parent_id = parent.map(Into::into);
         item.sensitivity = named::<Sensitivity>(sensitivity)?;
         if let Some(metadata) = metadata {
-            item.metadata = json::read(&json::dumps(metadata)?)?;
+            let text = json::dumps(metadata)?;
+            json::check_integers(metadata)?;
+            item.metadata = json::read(&text)?;
         }
         self.asking(py, |manager| manager.ingest(item).map_err(errors::context))
     }
@@ -217,18 +225,21 @@ impl ContextManager {
         Ok(id.to_string())
     }
 
-    /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the
-    /// number of events.
+    /// Adds a whole conversation in any format that `Session.ingest` reads, after what is there; large results are
+    /// stored. Returns the number of events.
+    ///
+    /// Raises ContextError if the id of an event is taken; nothing is added then. In formats whose messages have no ids,
+    /// such as OpenAI's, every conversation begins with `m1`, so a second one cannot be added: `name` is only used for
+    /// session lines.
     #[pyo3(signature = (conversation, *, name="session"))]
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
         self.asking(py, |manager| {
-            let taken = ingest_with(manager.hooks(), bytes, name, name, manager.config());
-            let Ingested { session, remarks, .. } = taken.map_err(errors::session)?;
-            let failed = remarks.into_iter().filter(|remark| remark.starts_with("hook "));
-            lock(&self.notes).extend(failed);
-            session.copy_to(manager.stores()).map_err(errors::context)?;
-            Ok(session.transcript.len())
+            let (events, _) = manager.ingest_conversation(bytes, name).map_err(|error| match error {
+                IngestError::Store(error) => errors::context(error),
+                other => errors::session(other),
+            })?;
+            Ok(events)
         })
     }
 
@@ -313,7 +324,8 @@ impl ContextManager {
         max_bytes: usize,
         max_tokens: usize,
     ) -> PyResult<View> {
-        shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, (max_bytes, max_tokens))
+        let bounds = Bounds::new(max_bytes, max_tokens, self.manager.config().estimator);
+        shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, bounds)
     }
 
     /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed,
@@ -327,7 +339,7 @@ impl ContextManager {
         py.detach(|| {
             let pack = self.manager.hand_off(&request).map_err(errors::context)?;
             let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
-            Handoff::new(pack, &next)
+            Handoff::new(&pack, &next)
         })
     }
 
@@ -360,17 +372,39 @@ impl ContextManager {
 /// Made by `ContextManager.handoff` and `Session.handoff`.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct Handoff {
-    pack: core::Handoff,
+    told: Told,
+    /// The whole as JSON text on one line.
+    json: String,
     /// The session that the next agent goes on from, as the bytes of a file.
     next: Vec<u8>,
 }
 
+/// What a hand-over says, read from its JSON.
+#[derive(Deserialize)]
+struct Told {
+    text: String,
+    budget: usize,
+    tokens: usize,
+    sections: Box<RawValue>,
+    withheld: usize,
+}
+
 impl Handoff {
-    pub(crate) fn new(pack: core::Handoff, next: &store::Session) -> PyResult<Self> {
+    pub(crate) fn new(pack: &core::Handoff, next: &store::Session) -> PyResult<Self> {
         let mut bytes = Vec::new();
         next.write(&mut bytes).map_err(errors::session)?;
-        Ok(Self { pack, next: bytes })
+        Self::of(json::text(pack)?, bytes)
     }
+
+    fn of(json: String, next: Vec<u8>) -> PyResult<Self> {
+        Ok(Self { told: json::read(&json)?, json, next })
+    }
+}
+
+/// The hand-over that was pickled.
+#[pyfunction]
+pub(crate) fn _handoff(text: String, next: Vec<u8>) -> PyResult<Handoff> {
+    Handoff::of(text, next)
 }
 
 #[pymethods]
@@ -378,31 +412,31 @@ impl Handoff {
     /// The text for the next agent or the advisor; empty when nothing fits.
     #[getter]
     fn text(&self) -> &str {
-        &self.pack.text
+        &self.told.text
     }
 
     /// Exact tokens of the text.
     #[getter]
     fn tokens(&self) -> usize {
-        self.pack.tokens
+        self.told.tokens
     }
 
     /// Maximum tokens.
     #[getter]
     fn budget(&self) -> usize {
-        self.pack.budget
+        self.told.budget
     }
 
     /// Events that are too sensitive to be handed over.
     #[getter]
     fn withheld(&self) -> usize {
-        self.pack.withheld
+        self.told.withheld
     }
 
     /// The parts, each with its statements, where they are taken from, and what is left out.
     #[getter]
     fn sections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::object(py, &self.pack.sections)
+        json::loads(py, self.told.sections.get())
     }
 
     /// The session for the next agent to continue from, with the contents that the text names.
@@ -416,15 +450,23 @@ impl Handoff {
     /// `kind`.
     #[pyo3(signature = (*, indented=false))]
     fn to_json(&self, indented: bool) -> PyResult<String> {
-        json::written(&self.pack, indented)
+        match indented {
+            true => json::written(&json::read::<Value>(&self.json)?, true),
+            false => Ok(self.json.clone()),
+        }
     }
 
     fn __str__(&self) -> &str {
-        &self.pack.text
+        &self.told.text
     }
 
     fn __repr__(&self) -> String {
-        format!("<Handoff, {} of {} tokens>", self.pack.tokens, self.pack.budget)
+        format!("<Handoff, {} of {} tokens>", self.told.tokens, self.told.budget)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let arguments = (&self.json, PyBytes::new(py, &self.next)).into_pyobject(py)?;
+        Ok((json::restorer(py, "_handoff")?, arguments))
     }
 }
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use serde::{Deserialize, Serialize};
 
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::{Collection, Source};
 use contextweaver_bench::eval::engine::{EncoderChoice, RouterEngine};
-use contextweaver_bench::eval::imported::read_run;
+use contextweaver_bench::eval::imported::rankings_of;
 use contextweaver_bench::eval::matrix::builtin_engine;
 use contextweaver_bench::eval::record::{Facts, Origin};
 use contextweaver_bench::eval::run::{self, PromptTokens, evaluate_imported};
@@ -51,10 +51,9 @@ pub(crate) fn evaluate(
     let collection = collection.map_err(errors::evaluation)?;
     let evaluation = match engine.filter(|engine| engine.is_callable()) {
         Some(function) => {
-            let run = answers(&collection, function)?;
+            let found = answers(&collection, function)?;
             together(py, || {
-                let place = Path::new("the answers of the engine");
-                let rankings = read_run(place, &run, &collection).map_err(errors::evaluation)?;
+                let rankings = rankings_of(&found, &collection).map_err(errors::evaluation)?;
                 evaluate_imported(&collection, rankings, PromptTokens::Count).map_err(errors::evaluation)
             })?
         }
@@ -72,14 +71,13 @@ pub(crate) fn evaluate(
 
 /// The queries as JSON lines, and what errors call them.
 fn queries(value: &Bound<'_, PyAny>) -> PyResult<(PathBuf, Vec<u8>)> {
-    if let Ok(list) = value.cast::<PyList>() {
+    let Ok(path) = value.extract::<PathBuf>() else {
         let mut lines = String::new();
-        for query in list {
-            let _ = writeln!(lines, "{}", json::dumps(&query)?);
+        for query in value.try_iter()? {
+            let _ = writeln!(lines, "{}", json::dumps(&query?)?);
         }
         return Ok(("queries".into(), lines.into_bytes()));
-    }
-    let path: PathBuf = value.extract()?;
+    };
     let bytes =
         std::fs::read(&path).map_err(|error| EvaluationError::new_err(ReadError::at(&path)(error).to_string()))?;
     Ok((path, bytes))
@@ -101,18 +99,13 @@ fn engine(name: Option<&Bound<'_, PyAny>>, config: Option<&Bound<'_, PyAny>>, mo
     Ok(if model { engine.with(EncoderChoice::MiniLm) } else { engine })
 }
 
-/// What a function answers to every query, in the form in which rankings are read: place and tool, tab-separated.
-fn answers(collection: &Collection, function: &Bound<'_, PyAny>) -> PyResult<String> {
-    let mut run = String::new();
-    for query in &collection.queries {
-        let found = function.call1((query.text.as_str(),))?;
-        for (place, tool) in found.try_iter()?.enumerate() {
-            let tool = tool?;
-            let tool = tool.cast::<PyString>()?.to_str()?;
-            let _ = writeln!(run, "{}\t{}\t{tool}", query.id, place + 1);
-        }
-    }
-    Ok(run)
+/// What a function answers to each query in turn.
+fn answers(collection: &Collection, function: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
+    let answer = |query: &str| {
+        let found = function.call1((query,))?;
+        found.try_iter()?.map(|tool| Ok(tool?.cast::<PyString>()?.to_str()?.to_owned())).collect::<PyResult<Vec<_>>>()
+    };
+    collection.queries.iter().map(|query| answer(&query.text)).collect()
 }
 
 #[derive(Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::adapters::{FrameLabels, recognise_output, to_weaver_frame};
+use contextweaver_context::clean::one_line;
 use contextweaver_context::event::{
     ArtifactRef, ContextItem, Handle, ItemKind, ResultEnvelope, Selector, Status, ToolOutput,
 };
@@ -125,7 +126,8 @@ impl Firewall {
     }
 
     /// Takes a result and says what the prompt gets in its place. `call` is the id of the call, which is part of the
-    /// handles; a number by default. `name` is what was called.
+    /// handles; a number by default. Where a handle has other content already, the next one has a `~` behind it. `name` is
+    /// what was called.
     #[pyo3(signature = (output, /, *, call="", name="", is_error=false))]
     fn compact(
         &self,
@@ -162,7 +164,8 @@ impl Firewall {
         max_bytes: usize,
         max_tokens: usize,
     ) -> PyResult<View> {
-        shown(py, &self.artifacts, handle, selector, cursor, (max_bytes, max_tokens))
+        let bounds = Bounds::new(max_bytes, max_tokens, self.estimator);
+        shown(py, &self.artifacts, handle, selector, cursor, bounds)
     }
 }
 
@@ -192,7 +195,7 @@ pub(crate) fn shown(
     handle: &str,
     selector: &Bound<'_, PyAny>,
     cursor: Option<&str>,
-    (max_bytes, max_tokens): (usize, usize),
+    bounds: Bounds,
 ) -> PyResult<View> {
     let written = match selector.extract::<String>() {
         Ok(text) => text,
@@ -204,7 +207,6 @@ pub(crate) fn shown(
         let handle = Handle::new(handle);
         let media_type = store.reference(&handle).map_err(stored)?.media_type;
         let content = store.get(&handle).map_err(stored)?;
-        let bounds = Bounds::new(max_bytes, max_tokens, Estimator::default());
         let view = view::view(&handle, &content, &media_type, &selector, cursor, bounds).map_err(errors::view)?;
         Ok(View { text: view.text, next: view.next.map(|next| next.to_string()) })
     })
@@ -317,7 +319,7 @@ impl Envelope {
     fn for_model(&self) -> String {
         let mut text = self.0.summary.clone();
         for ArtifactRef { handle, media_type, size_bytes, .. } in &self.0.artifacts {
-            let _ = write!(text, "\n[whole result: {handle}, {media_type}, {size_bytes} bytes]");
+            let _ = write!(text, "\n[whole result: {handle}, {}, {size_bytes} bytes]", one_line(media_type));
         }
         text
     }

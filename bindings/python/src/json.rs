@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyInt, PyList, PyMapping, PySequence, PyString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -33,12 +33,19 @@ pub(crate) fn dumps(value: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// What `json` asks about an object that it does not know.
+/// What `json` asks about an object that it does not know. Any mapping is an object, and any other sequence a list.
 #[pyfunction]
 fn plain<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let name = intern!(py, "model_dump");
     if !object.hasattr(name)? {
+        if object.cast::<PyMapping>().is_ok() {
+            return py.get_type::<PyDict>().call1((object,));
+        }
+        let is_bytes = object.cast::<PyBytes>().is_ok() || object.cast::<PyByteArray>().is_ok();
+        if object.cast::<PySequence>().is_ok() && !is_bytes {
+            return py.get_type::<PyList>().call1((object,));
+        }
         let kind = object.get_type().name()?;
         return Err(PyTypeError::new_err(format!("an object of type {kind} is not JSON")));
     }
@@ -47,6 +54,26 @@ fn plain<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     options.set_item(intern!(py, "by_alias"), true)?;
     options.set_item(intern!(py, "exclude_none"), true)?;
     object.call_method(name, (), Some(&options))
+}
+
+/// Refuses integers that a number of JSON cannot carry here: they would become others. `value` is one that can be written.
+pub(crate) fn check_integers(value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if value.cast::<PyInt>().is_ok() && value.cast::<PyBool>().is_err() {
+        let fits = value.extract::<i64>().is_ok() || value.extract::<u64>().is_ok();
+        return match fits {
+            true => Ok(()),
+            false => Err(InputError::new_err(format!("{value} has more than 64 bits; give it as a text"))),
+        };
+    }
+    if value.cast::<PyString>().is_ok() {
+        return Ok(());
+    }
+    let values = match value.cast::<PyMapping>() {
+        Ok(mapping) => mapping.values()?.into_any(),
+        Err(_) if value.cast::<PySequence>().is_ok() => value.clone(),
+        Err(_) => return Ok(()),
+    };
+    values.try_iter()?.try_for_each(|value| check_integers(&value?))
 }
 
 /// The object that JSON text says.
@@ -105,7 +132,12 @@ pub(crate) fn config<T: DeserializeOwned + Default, E: std::error::Error>(
             .map_err(|error| ConfigError::new_err(ReadError::at(&path)(error).to_string()))?;
         toml::from_str(&text).map_err(|error| refuse(&error))?
     } else {
-        serde_json::from_str(&dumps(value)?).map_err(|error| ConfigError::new_err(error.to_string()))?
+        let text = dumps(value)?;
+        // A list would be taken for the fields in their order.
+        if !text.starts_with('{') {
+            return Err(ConfigError::new_err("a configuration is a mapping, or the path of a TOML file"));
+        }
+        serde_json::from_str(&text).map_err(|error| ConfigError::new_err(error.to_string()))?
     };
     check(&config).map_err(crate::errors::config)?;
     Ok(config)

@@ -51,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::catalog::_catalog;
     #[pymodule_export]
-    use crate::context::_pack;
+    use crate::context::{_handoff, _pack};
     #[cfg(feature = "evaluate")]
     #[pymodule_export]
     use crate::evaluation::_evaluation;
@@ -63,6 +63,16 @@ mod _native {
     use crate::routing::{_engine_seconds, _route, _router};
     #[pymodule_export]
     use crate::session::_session;
+
+    // What the end of a process calls.
+    #[pymodule_export]
+    use crate::outside::_end_programs;
+
+    /// Has the programs of hooks ended with the process, which ends no other by itself.
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        crate::outside::end_with_process(module)
+    }
 
     /// The version of this module, and of the command in the same wheel.
     #[pymodule_export]

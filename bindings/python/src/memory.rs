@@ -129,8 +129,12 @@ fn days(value: Option<&Bound<'_, PyMapping>>, held: &[(&str, Held<'_>)]) -> PyRe
     days.collect()
 }
 
-/// A day, from a text or a date.
+/// A day, from a text, a date, or a time on it.
 fn day(value: &Bound<'_, PyAny>) -> PyResult<Day> {
+    let value = match value.getattr_opt("date")? {
+        Some(date) => date.call0()?,
+        None => value.clone(),
+    };
     value.str()?.to_str()?.parse().map_err(errors::input)
 }
 

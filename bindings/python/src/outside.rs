@@ -20,7 +20,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use serde_json::{Value, json};
 
 use contextweaver_context::ContextConfig;
-use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks};
+use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks, end_programs};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
 use contextweaver_context::store::database::Database;
 
@@ -97,6 +97,18 @@ fn mem0(argument: &str) -> PyResult<impl MemorySource + 'static> {
     Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body, Duration::MAX)))
 }
 
+/// Has the programs of hooks ended when the process ends, which ends no other by itself.
+pub(crate) fn end_with_process(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let end = wrap_pyfunction!(_end_programs, module)?;
+    module.py().import("atexit")?.call_method1("register", (end,)).map(drop)
+}
+
+/// Ends the programs of hooks.
+#[pyfunction]
+pub(crate) fn _end_programs() {
+    end_programs();
+}
+
 /// The function that is told of each prompt, among those of a conversation.
 const ON_BUILD: &str = "on_build";
 
@@ -106,6 +118,21 @@ const MOST_SAID: usize = 300;
 thread_local! {
     /// The conversations whose functions this thread is asking.
     static ASKED: RefCell<Vec<*const Functions>> = const { RefCell::new(Vec::new()) };
+
+    /// What a function raised on this thread to end the program, and not to say that it failed: raised again when the call
+    /// ends that asked it.
+    static ENDED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// What a function raised to end the program since this was last asked on this thread.
+pub(crate) fn take_ended() -> Option<PyErr> {
+    ENDED.take()
+}
+
+/// Warns the program.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
 /// The functions that a conversation was given, by what they do. They are held in this one place, so that Python's
@@ -115,12 +142,10 @@ pub(crate) struct Functions {
     held: Mutex<BTreeMap<&'static str, Py<PyAny>>>,
     /// Whether a text for which the redactor fails is withheld, be it one of these or that of a configuration.
     requires_redactor: bool,
-    /// What one of them raised to end the program, and not to say that it failed: raised again when the call ends.
-    ended: Mutex<Option<PyErr>>,
 }
 
 /// A lock whose holder panicked protects nothing that could be half done.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -141,7 +166,7 @@ impl Functions {
             }
             held.insert(name, function.clone().unbind());
         }
-        Ok(Arc::new(Self { held: Mutex::new(held), requires_redactor, ended: Mutex::default() }))
+        Ok(Arc::new(Self { held: Mutex::new(held), requires_redactor }))
     }
 
     /// The hooks with the functions in their place; `None` where there is neither.
@@ -169,11 +194,6 @@ impl Functions {
         Ok(())
     }
 
-    /// What one of the functions raised to end the program since this was last asked.
-    pub(crate) fn take_ended(&self) -> Option<PyErr> {
-        lock(&self.ended).take()
-    }
-
     /// Tells of a prompt that was built. What the function raises is a warning, so that the prompt is not lost; what
     /// ends the program is passed on.
     pub(crate) fn built(
@@ -188,8 +208,7 @@ impl Functions {
             return Err(error);
         }
         let text = format!("{ON_BUILD} failed, and the prompt is returned anyway: {}", said(py, &error));
-        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-        if let Err(refused) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1) {
+        if let Err(refused) = warn(py, &text) {
             // Warnings are errors here, and this one has no caller that may lose the prompt.
             refused.write_unraisable(py, Some(&function));
         }
@@ -269,7 +288,7 @@ impl Exchange for Function {
             self.answer(py, &question).map(|answer| answer.to_string()).map_err(|error| {
                 let reason = said(py, &error);
                 if !error.is_instance_of::<PyException>(py) {
-                    *lock(&self.functions.ended) = Some(error);
+                    ENDED.set(Some(error));
                 }
                 reason
             })

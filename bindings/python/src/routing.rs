@@ -13,8 +13,8 @@ use contextweaver_core::catalog::Safety;
 use contextweaver_core::files::{ReadError, replace_file};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{
-    self as core, FeedbackLog, Filter, History, PartSource, Path, Placement, Provider, Request, RoutingConfig,
-    SCORE_UNITS, render_cards,
+    self as core, FeedbackLog, Filter, History, Observation, PartSource, Path, Placement, Provider, Request,
+    RoutingConfig, SCORE_UNITS, render_cards,
 };
 
 use crate::catalog::{Catalog, Tool, catalog_of};
@@ -35,6 +35,8 @@ pub(crate) struct Router {
     router: core::Router,
     catalog: Py<Catalog>,
     model: bool,
+    /// What `feedback` said, for the pickle.
+    observations: Option<Vec<Observation>>,
 }
 
 fn config(value: Option<&Bound<'_, PyAny>>) -> PyResult<RoutingConfig> {
@@ -49,18 +51,32 @@ fn with_model(router: core::Router, model: bool) -> PyResult<core::Router> {
     }
 }
 
+/// The router with what was observed, where something was.
+fn with_feedback(router: core::Router, observations: Option<&[Observation]>) -> core::Router {
+    match observations {
+        Some(observations) => router.with_feedback(observations),
+        None => router,
+    }
+}
+
 /// The router that was pickled.
 #[pyfunction]
+#[pyo3(signature = (index, catalog, config, model, observations=None))]
 pub(crate) fn _router(
     py: Python<'_>,
     index: &[u8],
     catalog: Py<Catalog>,
     config: &str,
     model: bool,
+    observations: Option<&str>,
 ) -> PyResult<Router> {
     let (inner, config) = (Arc::clone(&catalog.get().inner), json::read(config)?);
-    let router = together(py, || with_model(core::load(index.to_vec(), inner, config).map_err(errors::route)?, model))?;
-    Ok(Router { router, catalog, model })
+    let observations: Option<Vec<Observation>> = observations.map(json::read).transpose()?;
+    let router = together(py, || {
+        let router = with_model(core::load(index.to_vec(), inner, config).map_err(errors::route)?, model)?;
+        Ok::<_, PyErr>(with_feedback(router, observations.as_deref()))
+    })?;
+    Ok(Router { router, catalog, model, observations })
 }
 
 /// Seconds that the routes of these queries take without Python, one after another, `times` over: what a call from
@@ -92,17 +108,14 @@ impl Router {
     ) -> PyResult<Self> {
         let (catalog, config) = (catalog_of(catalog)?, self::config(config)?);
         let inner = Arc::clone(&catalog.get().inner);
-        let router = together(py, || {
+        let (router, observations) = together(py, || {
             let router = with_model(core::Router::build(inner, config).map_err(errors::route)?, model)?;
-            match feedback {
-                None => Ok(router),
-                Some(path) => {
-                    let log = FeedbackLog::read(&path).map_err(|error| RouteError::new_err(errors::chain(&error)))?;
-                    Ok::<_, PyErr>(router.with_feedback(&log.observations))
-                }
-            }
+            let log = feedback.map(|path| FeedbackLog::read(&path)).transpose();
+            let log = log.map_err(|error| RouteError::new_err(errors::chain(&error)))?;
+            let observations = log.map(|log| log.observations);
+            Ok::<_, PyErr>((with_feedback(router, observations.as_deref()), observations))
         })?;
-        Ok(Self { router, catalog, model })
+        Ok(Self { router, catalog, model, observations })
     }
 
     /// A router from the index that `save` or `contextweaver build` wrote, for the same catalog and configuration.
@@ -127,7 +140,7 @@ impl Router {
                 core::load(bytes, inner, config).map_err(|error| errors::at(&place, &error, RouteError::new_err))?;
             with_model(router, model)
         })?;
-        Ok(Self { router, catalog, model })
+        Ok(Self { router, catalog, model, observations: None })
     }
 
     /// Writes index and choice graph to a file, which is replaced whole or not at all.
@@ -216,7 +229,10 @@ impl Router {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let arguments = (self.to_bytes(py)?, self.catalog.clone_ref(py), json::text(self.router.config())?, self.model);
+        let (index, catalog, config) =
+            (self.to_bytes(py)?, self.catalog.clone_ref(py), json::text(self.router.config())?);
+        let observations = self.observations.as_ref().map(json::text).transpose()?;
+        let arguments = (index, catalog, config, self.model, observations);
         Ok((json::restorer(py, "_router")?, arguments.into_pyobject(py)?))
     }
 }

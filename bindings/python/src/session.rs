@@ -10,7 +10,9 @@ use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
 use contextweaver_context::store::database::Database;
 use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
+use contextweaver_context::view::Bounds;
 use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest_with};
+use contextweaver_core::text::Estimator;
 
 use crate::context::{ContextManager, Handoff, Pack, config, named};
 use crate::errors::{self, InputError};
@@ -44,7 +46,8 @@ pub(crate) fn loaded(path: &Path) -> PyResult<store::Session> {
 impl Session {
     /// Takes in a conversation: messages of OpenAI (chat or responses), Anthropic or Gemini, an A2A task, a recorded
     /// session, session lines. As text, bytes, or data. Large results are stored, and prompts get summaries of them.
-    /// Events without an id are named after `name`; `source` says where the conversation came from.
+    /// Session lines without an id are named after `name`; `source` says where the conversation came from. A hook of
+    /// `config` that fails is a RuntimeWarning: it says what was done instead.
     ///
     /// Raises SessionError with the place of the first problem.
     #[staticmethod]
@@ -61,6 +64,9 @@ impl Session {
             let hooks = outside::hooks(&config)?;
             ingest_with(Some(&hooks), bytes, name, source, &config).map_err(errors::session)
         })?;
+        for remark in taken.remarks.iter().filter(|remark| remark.starts_with("hook ")) {
+            outside::warn(py, &format!("Session.ingest: {remark}"))?;
+        }
         Ok(Self(taken.session))
     }
 
@@ -145,11 +151,14 @@ impl Session {
             let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
             let pack = hand_off(&self.0.transcript, &memory, &request, &config);
             let next = pack.session(&self.0.source, &self.0.artifacts).map_err(errors::session)?;
-            Handoff::new(pack, &next)
+            Handoff::new(&pack, &next)
         })
     }
 
     /// A conversation that continues from here, in memory or in the SQLite file at `path`.
+    ///
+    /// Raises ContextError if the file has an event with the id of one of this session, or other content under a handle
+    /// of it; nothing is added then.
     #[pyo3(signature = (path=None, *, config=None))]
     fn manager(
         &self,
@@ -213,7 +222,8 @@ impl Session {
         max_bytes: usize,
         max_tokens: usize,
     ) -> PyResult<View> {
-        shown(py, &self.0.artifacts, handle, selector, cursor, (max_bytes, max_tokens))
+        let bounds = Bounds::new(max_bytes, max_tokens, Estimator::default());
+        shown(py, &self.0.artifacts, handle, selector, cursor, bounds)
     }
 
     /// The number of events.

@@ -69,6 +69,23 @@ def test_a_gateway(tmp_path, command):
     assert "unknown" not in said and "a-server" in said, said
 
 
+@pytest.mark.parametrize("host, port, listen", [
+    ("localhost", 9000, "127.0.0.1:9000"), ("::1", 9000, "[::1]:9000"), ("[::1]", None, "[::1]:8080"), (None, 9000, "127.0.0.1:9000"),
+    ("0.0.0.0", 9000, "0.0.0.0:9000"),
+])
+def test_a_gateway_listens_where_it_can(host, port, listen):
+    assert peer.load_config({"upstreams": {}, "host": host, "port": port}).value["gateway"]["http"] == {"listen": listen}
+
+
+def test_what_a_configuration_cannot_hold():
+    with pytest.raises(cw.InputError, match="`host`: `box.local` is not an address"):
+        peer.load_config({"upstreams": {}, "host": "box.local"})
+    for key in ("budget", "policy", "scoring", "routing"):
+        for value in ([1], "x"):
+            with pytest.raises(cw.InputError, match=f"`{key}`: expected an object"):
+                peer.load_config({key: value})
+
+
 def test_a_rule_is_not_made_wider():
     rule = {"action": "allow", "tool": "billing*", "read_only": True}
     with pytest.raises(cw.InputError, match=r"policy\.rules\[0\]\.read_only"):

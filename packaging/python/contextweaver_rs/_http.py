@@ -6,6 +6,10 @@ what only this address may read.
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +24,38 @@ class _Refuses(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Watched(urllib.request.AbstractHTTPHandler):
+    """Notes the connections that it opens, so that they can be ended from outside."""
+
+    opened: list[http.client.HTTPConnection]
+
+    def do_open(self, http_class: Any, req: Any, **arguments: Any) -> Any:
+        def opened(*positional: Any, **named: Any) -> http.client.HTTPConnection:
+            connection: http.client.HTTPConnection = http_class(*positional, **named)
+            self.opened.append(connection)
+            return connection
+
+        return super().do_open(opened, req, **arguments)
+
+
+def _handlers(opened: list[http.client.HTTPConnection]) -> list[type[_Watched]]:
+    class Http(_Watched, urllib.request.HTTPHandler):
+        pass
+
+    class Https(_Watched, urllib.request.HTTPSHandler):
+        pass
+
+    Http.opened = Https.opened = opened
+    return [Http, Https]
+
+
+def _end(opened: list[http.client.HTTPConnection]) -> None:
+    for connection in opened:
+        if connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
 def post(address: str, body: bytes, seconds: float, most: int, key: str | None) -> bytes:
     """The answer to `body`, of `most` bytes at most, within about `seconds`.
 
@@ -30,8 +66,13 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
     if key is not None:
         headers["authorization"] = f"Token {key}"
     request = urllib.request.Request(address, data=body, headers=headers, method="POST")
+    opened: list[http.client.HTTPConnection] = []
+    # The time of the socket is that between two packets, and the head of an answer may come in many.
+    watch = threading.Timer(seconds, _end, [opened])
+    watch.daemon = True
+    watch.start()
     try:
-        with urllib.request.build_opener(_Refuses).open(request, timeout=seconds) as response:
+        with urllib.request.build_opener(_Refuses, *_handlers(opened)).open(request, timeout=seconds) as response:
             if not 200 <= response.status < 300:
                 raise ValueError(f"the server answered {response.status} {response.reason}")
             answer = bytearray()
@@ -48,11 +89,15 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
     except TimeoutError:
         raise ValueError("no answer in time") from None
     except urllib.error.URLError as error:
-        if isinstance(error.reason, TimeoutError):
+        if isinstance(error.reason, TimeoutError) or time.monotonic() >= until:
             raise ValueError("no answer in time") from None
         raise ValueError(f"not reached: {error.reason}") from None
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
+        if time.monotonic() >= until:
+            raise ValueError("no answer in time") from None
         raise ValueError(f"not reached: {error}") from None
+    finally:
+        watch.cancel()
 
 
 def divided(address: str, path: str) -> tuple[str, str, list[tuple[str, str]]]:

@@ -10,6 +10,7 @@ Each function gives a `Loaded`: what was made of the file, the keys of the file 
 Nothing of that package is imported. docs/from-contextweaver-py.md has the rest.
 """
 
+import ipaddress
 import json
 import subprocess
 from collections.abc import Mapping
@@ -142,8 +143,29 @@ def _gateway(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if guards := [key for key in ignored if key.startswith(("policy.", "visibility_profiles."))]:
         raise InputError(f"{', '.join(guards)}: not known here, and leaving it out would allow other calls; write it as docs/gateway.md does")
     if "host" in document or "port" in document:
-        kept["http"] = {"listen": f"{document.get('host', '127.0.0.1')}:{document.get('port', 8080)}"}
+        kept["http"] = {"listen": _listen(document.get("host"), document.get("port"))}
     return Loaded({"gateway": kept}, ignored=ignored, differs=differs)
+
+
+def _listen(host: Any, port: Any) -> str:
+    """The address to listen on, with the defaults of that package for what is None."""
+    host = "127.0.0.1" if host is None or host == "localhost" else str(host)
+    try:
+        bare = host.strip("[]")
+        is_six = ipaddress.ip_address(bare).version == 6
+    except ValueError:
+        raise InputError(f"`host`: `{host}` is not an address; the gateway listens on an IP address, such as 127.0.0.1") from None
+    return f"{f'[{bare}]' if is_six else bare}:{8080 if port is None else port}"
+
+
+def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A member that is an object, or is not there."""
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"`{key}`: expected an object, not {type(value).__name__}")
+    return dict(value)
 
 
 def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
@@ -152,9 +174,9 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if document.get("mode", "strict") != "strict":
         differs.append("`mode`: everything is deterministic here; there is no seed")
     context: dict[str, Any] = {}
-    if budget := document.get("budget"):
-        context["budgets"] = dict(budget)
-    policy = dict(document.get("policy") or {})
+    if budget := _object(document, "budget"):
+        context["budgets"] = budget
+    policy = _object(document, "policy")
     kept = {key: policy.pop(key) for key in ("sensitivity_floor", "sensitivity_action") if key in policy}
     if limits := policy.pop("max_items_per_kind", None):
         kept["max_items_per_kind"] = max(limits.values()) if isinstance(limits, dict) else limits
@@ -163,14 +185,14 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if kept:
         context["policy"] = kept
     ignored += [f"policy.{key}" for key, value in policy.items() if value not in (None, [], {}, False, "drop")]
-    scoring = dict(document.get("scoring") or {})
+    scoring = _object(document, "scoring")
     if "dedup_threshold" in scoring:
         context["dedup"] = {"threshold": scoring.pop("dedup_threshold")}
     ignored += [f"scoring.{key}" for key in scoring]
     if scoring:
         differs.append("`scoring`: what matters for a prompt is weighted differently; docs/formats.md has the fields")
     routing: dict[str, Any] = {}
-    theirs = dict(document.get("routing") or {})
+    theirs = _object(document, "routing")
     if "top_k" in theirs:
         routing["top_k"] = theirs.pop("top_k")
     if "max_children" in theirs:

@@ -154,6 +154,43 @@ pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Vec<
     Ok(reader.lines.into_iter().map(ranking).collect())
 }
 
+/// The answer of an engine names what is not in the collection, or a tool twice.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer to query `{query}`: {reason}")]
+pub struct AnswerError {
+    /// The id of the query.
+    pub query: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The rankings that an engine gave by naming tools, the best first, for each query of `collection` in turn. A query for which
+/// it found nothing has an empty ranking.
+///
+/// # Errors
+/// [`AnswerError`] for the first query with an unknown tool, a tool twice, or more tools than a ranking has.
+pub fn rankings_of(found: &[Vec<String>], collection: &Collection) -> Result<Vec<Ranking>, AnswerError> {
+    let tools = names(collection);
+    let ranked = |found: &Vec<String>| {
+        if found.len() > LONGEST {
+            return Err(format!("it has more than {LONGEST} tools"));
+        }
+        let mut seen = BTreeSet::new();
+        let mut lines = Vec::with_capacity(found.len());
+        for (rank, name) in (1..).zip(found) {
+            let tool = *tools.get(name).ok_or_else(|| format!("tool `{name}` is not in the catalog"))?;
+            if !seen.insert(tool) {
+                return Err(format!("it has the tool `{name}` twice"));
+            }
+            lines.push(Line { tool, rank, score: -(rank as f64), is_scored: false });
+        }
+        Ok(ranking(lines))
+    };
+    let answers = collection.queries.iter().zip(found);
+    let refused = |query: &str, reason| AnswerError { query: query.to_owned(), reason };
+    answers.map(|(query, found)| ranked(found).map_err(|reason| refused(&query.id, reason))).collect()
+}
+
 const RULES: [Row; 8] = [
     (
         "form",

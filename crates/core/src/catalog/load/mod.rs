@@ -221,12 +221,20 @@ impl Catalog {
     /// # Ok::<_, contextweaver_core::catalog::CatalogError>(())
     /// ```
     pub fn from_json(json: &str) -> Result<Self, CatalogError> {
+        Self::from_json_of(json, None)
+    }
+
+    /// As [`Catalog::from_json`]. Definitions that name no server belong to `server`, when it is given.
+    ///
+    /// # Errors
+    /// As [`Catalog::from_json`].
+    pub fn from_json_of(json: &str, server: Option<&str>) -> Result<Self, CatalogError> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let wrong = |Located { place, fault }| CatalogError::Definition { place, fault };
-        let Document { server, server_version, entries } = document::parse(json).map_err(wrong)?;
+        let Document { server: named, server_version, entries } = document::parse(json).map_err(wrong)?;
         let mut sieve = Sieve::new(Strictness::Strict);
         let mut drafts = Vec::with_capacity(entries.len());
-        let server = (server.as_deref(), server_version.as_deref());
+        let server = (named.as_deref().or(server), server_version.as_deref());
         read_definitions(None, entries.into_iter(), server, &mut drafts, &mut sieve)?;
         Self::new(assemble::assemble(drafts, &mut sieve)?)
     }
@@ -979,6 +987,31 @@ items:
         let error = Catalog::from_values(&[json!({"name": "deep", "x": deep})], None).unwrap_err();
         assert_eq!(error.to_string(), "tools[0] `deep`: it is nested deeper than 127 levels; make it flatter");
         assert!(matches!(Catalog::from_values(&[], None), Err(CatalogError::Empty(_))));
+    }
+
+    #[test]
+    fn everything_of_a_document_belongs_to_the_server_it_is_given() {
+        let tool = json!({"name": "a", "description": "b"});
+        let lists = json!({
+            "tools": [tool], "resources": [{"uri": "file:///x", "name": "r"}], "prompts": [{"name": "p"}],
+        });
+        for document in
+            [lists.clone(), json!({"jsonrpc": "2.0", "id": 1, "result": lists}), json!([tool]), tool.clone()]
+        {
+            let alone = Catalog::from_json(&document.to_string()).unwrap();
+            let catalog = Catalog::from_json_of(&document.to_string(), Some("My Server")).unwrap();
+            assert_eq!(catalog.len(), alone.len());
+            let servers: BTreeSet<Option<&str>> = catalog.items().iter().map(|item| item.server.as_deref()).collect();
+            assert_eq!(servers, BTreeSet::from([Some("My Server")]), "{document}");
+        }
+        // What names its server, or has its id, keeps it.
+        for document in [
+            json!({"server": "own", "tools": [tool]}).to_string(),
+            Catalog::from_json(&lists.to_string()).unwrap().to_native_json(),
+        ] {
+            let alone = Catalog::from_json(&document).unwrap();
+            assert_eq!(listing(&Catalog::from_json_of(&document, Some("s")).unwrap()), listing(&alone));
+        }
     }
 
     #[test]
