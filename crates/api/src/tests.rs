@@ -67,6 +67,10 @@ fn wrong_requests_name_what_is_wrong() {
         ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
         ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),
         ("/v1/compile", json!({"conversation": [], "phase": "sing"}), 400, "sing"),
+        ("/v1/compile", json!({"conversation": [], "phase": {"answer": null}}), 400, "expected a string"),
+        ("/v1/handoff", json!({"conversation": [], "for": {"agent": null}}), 400, "expected a string"),
+        ("/v1/count", json!({"text": "a", "tokenizer": {"cl100k_base": null}}), 400, "expected a string"),
+        ("/v1/compact", json!({"result": "a", "tokenizer": {"cl100k_base": null}}), 400, "expected a string"),
         (
             "/v1/compile",
             json!({"conversation": [{"role": "user", "content": "a"}], "memory": 100}),

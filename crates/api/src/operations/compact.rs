@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Remarked, document, present, read, text_of, whole};
+use super::{Remarked, document, named_if_present, read, text_of, whole};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -25,7 +25,7 @@ struct Request {
     tool: String,
     #[serde(default, deserialize_with = "whole")]
     tokens: Option<NonZeroUsize>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "named_if_present")]
     tokenizer: Option<Estimator>,
     #[serde(default)]
     original_tokens: bool,

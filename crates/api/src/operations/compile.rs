@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{document, read, text_of, whole};
+use super::{document, named, read, text_of, whole};
 use crate::engines::Engines;
 use crate::problem::{Kind, Problem};
 
@@ -18,7 +18,7 @@ use crate::problem::{Kind, Problem};
 struct Request {
     /// In any form that `contextweaver ingest` reads: an object or list, or a string with lines.
     conversation: Box<RawValue>,
-    #[serde(default = "answering")]
+    #[serde(default = "answering", deserialize_with = "named")]
     phase: Phase,
     #[serde(default)]
     query: String,

@@ -4,7 +4,7 @@ use contextweaver_core::text::Estimator;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{document, present, read};
+use super::{document, named_if_present, read};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 struct Request {
     text: Texts,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "named_if_present")]
     tokenizer: Option<Estimator>,
 }
 

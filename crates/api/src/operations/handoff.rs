@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Remarked, compile, document, read, whole};
+use super::{Remarked, compile, document, named, read, whole};
 use crate::engines::Engines;
 use crate::problem::Problem;
 
@@ -22,7 +22,7 @@ struct Request {
     query: String,
     #[serde(default, deserialize_with = "whole")]
     budget: Option<usize>,
-    #[serde(default, rename = "for")]
+    #[serde(default, rename = "for", deserialize_with = "named")]
     audience: Audience,
 }
 

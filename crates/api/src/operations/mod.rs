@@ -8,7 +8,7 @@ mod handoff;
 mod route;
 mod view;
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -74,6 +74,16 @@ fn member_before<'b>(body: &'b [u8], error: &serde_json::Error) -> Option<&'b st
 /// A member that may be absent; `null` is a value of another type.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
+}
+
+/// A member that is a name of a fixed set, which a type may read from more than a string.
+fn named<'de, T: DeserializeOwned, D: Deserializer<'de>>(value: D) -> Result<T, D::Error> {
+    T::deserialize(String::deserialize(value)?.into_deserializer())
+}
+
+/// The same, where it may be absent.
+fn named_if_present<'de, T: DeserializeOwned, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    named(value).map(Some)
 }
 
 /// How the message about a number begins.
