@@ -168,6 +168,10 @@ fn a_memory_is_served_as_tools_within_bounds() {
         call("list", json!({"after": "pool"})),
         call("forget", json!({"key": "zone"})),
         call("forget", json!({"key": "zone"})),
+        call("forget", json!({"id": "zone"})),
+        call("forget", json!({"key": 5})),
+        call("forget", json!({})),
+        call("search", json!({"query": "!?"})),
         call("remember", json!({"key": "db_password", "value": "hunter2-Zq9x"})),
         call("list", json!({})),
         call("nothing", json!({})),
@@ -213,6 +217,14 @@ fn a_memory_is_served_as_tools_within_bounds() {
     forgotten: zone
 
     refused: nothing is kept as `zone`; `list` shows the keys
+
+    refused: there is no argument `id`; there is `key`
+
+    refused: `key` must be a text
+
+    refused: `key` is missing
+
+    nothing is remembered that shares a word with this
 
     kept as db_password
 

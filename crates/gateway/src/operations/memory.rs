@@ -29,6 +29,9 @@ const MOST_LISTED: usize = 50;
 /// Characters of a value that `list` shows.
 const GLANCE: usize = 120;
 
+/// What is said of a search without an answer.
+const NOTHING_SHARED: &str = "nothing is remembered that shares a word with this";
+
 const SEARCH: &str = "Search what is remembered: facts and episodes that share words with the query, the best first.";
 const LIST: &str = "List the remembered facts by key.";
 const REMEMBER: &str = "Remember a fact under a key. A fact with the same key is replaced.";
@@ -89,8 +92,10 @@ impl MemoryServer {
         let memory = Arc::new(self);
         // A store is on a disk and may be large, and a source may be anywhere.
         let tool = |name: &str, description: &str, schema: Value, function: Function| {
-            let memory = Arc::clone(&memory);
-            Tool::long(name, description, schema, move |arguments, _| function(&memory, arguments).map(Value::String))
+            let (memory, allowed) = (Arc::clone(&memory), schema.clone());
+            Tool::long(name, description, schema, move |arguments, _| {
+                check(arguments, &allowed).and_then(|()| function(&memory, arguments)).map(Value::String)
+            })
         };
         let mut tools = vec![tool("search", SEARCH, search_schema(), Self::search).with("annotations", reading())];
         if memory.store.is_some() {
@@ -106,6 +111,10 @@ impl MemoryServer {
 
     fn search(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let query = text(arguments, "query", MOST_TEXT)?;
+        // Without words it is no query, to which everything would be an answer.
+        if !query.chars().any(char::is_alphanumeric) {
+            return Ok(NOTHING_SHARED.to_owned());
+        }
         let (mut lines, mut left_out) = (Vec::new(), 0);
         let mut left = self.bounds.recall;
         let mut failed = Vec::new();
@@ -124,7 +133,7 @@ impl MemoryServer {
             return Err(failed.join("\n"));
         }
         if lines.is_empty() {
-            lines.push("nothing is remembered that shares a word with this".to_owned());
+            lines.push(NOTHING_SHARED.to_owned());
         }
         if left_out > 0 {
             lines.push(format!("({left_out} more do not fit or say the same)"));
@@ -196,6 +205,25 @@ impl MemoryServer {
 
     fn stores(&self) -> Result<&Stores, String> {
         self.store.as_ref().ok_or_else(|| "this memory is only read".to_owned())
+    }
+}
+
+/// Refuses arguments that the schema does not have, that are no texts, and the lack of one that it requires.
+fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<(), String> {
+    let known: Vec<&str> =
+        schema["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    for (name, value) in arguments {
+        if !known.contains(&name.as_str()) {
+            return Err(format!("there is no argument `{}`; there is `{}`", glance(name), known.join("`, `")));
+        }
+        if !value.is_string() {
+            return Err(format!("`{name}` must be a text"));
+        }
+    }
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    match required.into_iter().find(|name| !arguments.contains_key(*name)) {
+        Some(missing) => Err(format!("`{missing}` is missing")),
+        None => Ok(()),
     }
 }
 
@@ -285,4 +313,39 @@ fn reading() -> Value {
 /// The annotations of a tool that changes the store; what is done twice is as done once.
 fn writing(destroys: bool) -> Value {
     json!({"readOnlyHint": false, "destructiveHint": destroys, "idempotentHint": true, "openWorldHint": false})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contextweaver_context::Memory;
+    use contextweaver_context::memory::LocalMemories;
+
+    fn arguments(value: &Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn arguments_are_those_of_the_schema() {
+        for (given, said) in [
+            (json!({"id": "e1"}), "there is no argument `id`; there is `key`"),
+            (json!({"key": "a", "more": 1}), "there is no argument `more`; there is `key`"),
+            (json!({"key": 5}), "`key` must be a text"),
+            (json!({}), "`key` is missing"),
+        ] {
+            assert_eq!(check(&arguments(&given), &forget_schema()).unwrap_err(), said);
+        }
+        assert_eq!(check(&arguments(&json!({"key": "a"})), &forget_schema()), Ok(()));
+        assert_eq!(check(&Map::new(), &list_schema()), Ok(()));
+    }
+
+    #[test]
+    fn a_query_without_words_finds_nothing() {
+        let facts = vec![Fact { key: "zone".to_owned(), value: "UTC".to_owned() }];
+        let notes = LocalMemories::of("notes", Memory { facts, ..Memory::default() });
+        let server = MemoryServer::new(vec![Box::new(notes)], MemoryBounds::default());
+        let search = |query: &str| server.search(&arguments(&json!({ "query": query }))).unwrap();
+        assert_eq!(search("zone"), "- notes:zone: zone: UTC");
+        assert_eq!(search("!?"), NOTHING_SHARED);
+    }
 }
