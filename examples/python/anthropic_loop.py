@@ -39,8 +39,9 @@ def answer(client, router, call, question, model="claude-sonnet-5"):
                     text = firewall.compact(result, call=request.id, name=request.name).for_model
                 else:
                     text = f"no tool is called {request.name}"
-            except cw.ContextweaverError as error:
-                text = str(error)
+            except (cw.ContextweaverError, KeyError, TypeError) as error:
+                # Models leave out arguments.
+                text = f"{type(error).__name__}: {error}"
             results.append({"type": "tool_result", "tool_use_id": request.id, "content": text})
         messages.append({"role": "user", "content": results})
 

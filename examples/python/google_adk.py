@@ -22,9 +22,10 @@ class Shortlist(BaseToolset):
 
     async def get_tools(self, readonly_context=None):
         said = readonly_context.user_content if readonly_context else None
-        if not said:
+        question = " ".join(part.text for part in said.parts or () if part.text) if said else ""
+        # A picture alone, or the answers of functions, say nothing to go by.
+        if not question.strip():
             return list(self.by_name.values())
-        question = " ".join(part.text for part in said.parts if part.text)
         return [self.by_name[choice.name] for choice in self.router.route(question, self.top_k)]
 
 

@@ -21,7 +21,9 @@ class Shortlist(AgentMiddleware):
 
     def fitting(self, request):
         """The request with the tools that fit what was asked last."""
-        asked = [message.text for message in request.messages if isinstance(message, HumanMessage)]
+        asked = [message.text for message in request.messages if isinstance(message, HumanMessage) and message.text.strip()]
+        if not asked:
+            return request
         names = self.always | {choice.name for choice in self.router.route(asked[-1], self.top_k)}
         # Tools of the provider itself are mappings, and stay.
         return request.override(tools=[tool for tool in request.tools if getattr(tool, "name", None) in names or isinstance(tool, dict)])

@@ -22,7 +22,7 @@ class Compiled(AgentMiddleware):
         conversation = cw.ContextManager(on_build=self.on_build)
         conversation.ingest_conversation({"messages": convert_to_openai_messages(request.messages)})
         asked = [message.text for message in request.messages if isinstance(message, HumanMessage)]
-        pack = conversation.build("answer", asked[-1], budget=self.budget)
+        pack = conversation.build("answer", asked[-1] if asked else "", budget=self.budget)
         return request.override(messages=[HumanMessage(pack.prompt)])
 
     def wrap_model_call(self, request, handler):

@@ -22,7 +22,9 @@ def graph(model, tools, top_k=5):
 
     def choose(state):
         asked = [message.text for message in state["messages"] if isinstance(message, HumanMessage)]
-        return {"offered": [choice.name for choice in router.route(asked[-1], top_k)]}
+        fitting = [choice.name for choice in router.route(asked[-1] if asked else "", top_k)]
+        # What says nothing, such as a picture alone, leaves all of them.
+        return {"offered": fitting or list(by_name)}
 
     def ask(state):
         offered = [by_name[name] for name in state["offered"]]

@@ -34,8 +34,9 @@ def answer(client, router, call, question, model="gpt-5"):
         if not reply.tool_calls:
             return reply.content
         for request in reply.tool_calls:
-            name, arguments = request.function.name, json.loads(request.function.arguments)
+            name = request.function.name
             try:
+                arguments = json.loads(request.function.arguments)
                 if name == "view":
                     text = firewall.view(arguments["handle"], arguments["selector"]).text
                 elif name in ids:
@@ -44,8 +45,9 @@ def answer(client, router, call, question, model="gpt-5"):
                     text = firewall.compact(result, call=request.id, name=name).for_model
                 else:
                     text = f"no tool is called {name}"
-            except cw.ContextweaverError as error:
-                text = str(error)
+            except (cw.ContextweaverError, ValueError, KeyError, TypeError) as error:
+                # Models write arguments that are cut off, or lack one.
+                text = f"{type(error).__name__}: {error}"
             messages.append({"role": "tool", "tool_call_id": request.id, "content": text})
 
 

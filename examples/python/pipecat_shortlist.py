@@ -26,8 +26,9 @@ class Shortlist(FrameProcessor):
     async def process_frame(self, frame, direction):
         await super().process_frame(frame, direction)
         if isinstance(frame, kinds.LLMContextFrame):
-            said = [message["content"] for message in frame.context.messages if message["role"] == "user"][-1]
-            frame.context.set_tools(ToolsSchema([self.functions[choice.name] for choice in self.router.route(said, self.top_k)]))
+            said = [one["content"] for one in frame.context.messages if one["role"] == "user" and isinstance(one["content"], str)]
+            fitting = [self.functions[choice.name] for choice in self.router.route(said[-1] if said else "", self.top_k)]
+            frame.context.set_tools(ToolsSchema(fitting or [*self.functions.values()]))
         await self.push_frame(frame, direction)
 
 
@@ -53,8 +54,7 @@ class Scripted(LLMService):
 
 def function(tool):
     """A tool of the home as Pipecat holds it."""
-    schema = tool["inputSchema"]
-    return FunctionSchema(tool["name"], tool["description"], schema.get("properties", {}), schema.get("required", []))
+    return FunctionSchema(tool["name"], tool["description"], tool["inputSchema"].get("properties", {}), tool["inputSchema"].get("required", []))
 
 
 async def call(params):

@@ -27,6 +27,9 @@ class Shortlist(WrapperToolset):
                 for one in definitions
             ])
         prompt = ctx.prompt if isinstance(ctx.prompt, str) else " ".join(part for part in ctx.prompt or () if isinstance(part, str))
+        # A run that goes on from earlier messages has no prompt.
+        if not prompt.strip():
+            return tools
         return {choice.name: tools[choice.name] for choice in self.routers[names].route(prompt, self.top_k)}
 
 

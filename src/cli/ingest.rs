@@ -86,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(std::fs::read(path).map_err(ReadError::at(path))?)
 }
 
-/// What events without an id are called after.
+/// What session lines without an id are called after.
 pub(super) fn prefix(path: &Path) -> String {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     name.filter(|name| name != "-").unwrap_or_else(|| "session".to_owned())
