@@ -360,7 +360,7 @@ mod tests {
     use crate::hooks::{Exchange, HookKind};
     use crate::intake::{ingest_with, remember};
     use crate::memory::{LocalMemories, Remembered, SourceError};
-    use crate::store::{ArtifactStore, FactStore, MemoryArtifacts, Session};
+    use crate::store::{FactStore, MemoryArtifacts, Session};
     use contextweaver_core::text::Estimator;
 
     struct Count;

@@ -232,14 +232,16 @@ struct Rule {
     /// What stands in its place.
     mark: &'static str,
     /// Whether a text of the pattern is meant.
-    is_meant: fn(&str) -> bool,
+    is_meant: IsMeant,
 }
+
+type IsMeant = fn(&str) -> bool;
 
 static ADDRESSES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let any = |_: &str| true;
     let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     let is_long = |text: &str| text.chars().filter(char::is_ascii_digit).count() >= 10;
-    let rules: [(&str, &str, fn(&str) -> bool); 13] = [
+    let rules: [(&str, &str, IsMeant); 13] = [
         (r#"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>"')\]\[]+"#, "[address]", any),
         (r"[\w.%+-]+@(?:\p{L}[\w-]*(?:\.[\w-]+)*|[\w-]+(?:\.[\w-]+)+)", "[address]", any),
         (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b", "[address]", any),
