@@ -85,6 +85,19 @@ fn views(
     Ok(all)
 }
 
+/// Notes the servers that do not answer, also in the views of profiles that would show a tool of theirs.
+pub(super) fn note_absent(view: &mut CatalogView, guards: &Guards, absent: BTreeSet<String>) {
+    for (name, profile) in guards.profiles().iter() {
+        let shows = |namespace: &&String| {
+            guards.shows(profile, &SelectableItem::tool(&format!("{namespace}:any"), namespace, "any", ""))
+        };
+        if let Some(own) = view.profiles.get_mut(name).and_then(Arc::get_mut) {
+            own.absent = absent.iter().filter(shows).cloned().collect();
+        }
+    }
+    view.absent = absent;
+}
+
 /// What changed of a definition that is not served, as far as the view before shows it.
 fn changed(item: &SelectableItem, before: Option<&CatalogView>) -> ChangedDefinition {
     let text = |item: &SelectableItem| -> Arc<str> { Arc::from(item.definition()) };

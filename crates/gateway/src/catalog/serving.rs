@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
-use super::build::{Contents, vetted};
+use super::build::{Contents, note_absent, vetted};
 use super::from_file::FileCatalogError;
 use super::lessons::Lessons;
 use super::list_cache::{ListCache, Remembered};
@@ -35,6 +35,7 @@ use crate::upstream::fault::Fault;
 use crate::upstream::registry::{Listed, Upstreams, list_all};
 use crate::upstream::vetting::Reviewed;
 use contextweaver_context::store::StoreError;
+use contextweaver_core::catalog::server_namespace;
 use contextweaver_routing::{FeedbackError, RoutingConfig};
 
 /// A gateway did not start.
@@ -174,7 +175,9 @@ impl OpeningCatalog {
     /// [`StartError::Guard`] and [`StartError::Empty`]; nothing is served then.
     pub(crate) async fn open(self) -> Result<(), StartError> {
         let Self { serving, generation, contents, remembered, must_serve, started } = self;
-        let view = vetted(&serving.guards, generation, contents, None, &serving.routing).await?;
+        let mut view = vetted(&serving.guards, generation, contents, None, &serving.routing).await?;
+        let absent = serving.absent(&view);
+        note_absent(&mut view, &serving.guards, absent);
         let counts = view.counts();
         if must_serve && counts.tools + counts.resources + counts.prompts == 0 {
             return Err(StartError::Empty);
@@ -504,13 +507,21 @@ impl Serving {
     ) -> Result<(), GuardError> {
         let before = Some(self.view());
         let contents = || Contents::of(listings);
-        let view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
+        let mut view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
+        let absent = self.absent(&view);
+        note_absent(&mut view, &self.guards, absent);
         self.observe(&view, started);
         let view = Arc::new(view);
         self.view.store(Arc::clone(&view));
         self.tell_upstreams(&view);
         self.prepare_search();
         Ok(())
+    }
+
+    /// The namespaces of the servers of which `view` has no list, since they have not answered yet.
+    fn absent(&self, view: &CatalogView) -> BTreeSet<String> {
+        let silent = self.upstreams.iter().filter(|upstream| !view.listings.contains_key(upstream.server_name()));
+        silent.map(|upstream| server_namespace(upstream.server_name())).collect()
     }
 
     /// Tells upstreams which of their tools are served and which are withheld, for calls that wait to know.

@@ -15,6 +15,7 @@ use super::names::{Names, published_name};
 use super::pages::{Entries, Lists};
 use super::routes::Routes;
 use super::shelf::{Shelf, Target};
+use crate::common::error::{Code, GatewayError};
 use crate::protocol::headers::{ParamHeaders, param_headers};
 use crate::protocol::listing::{Listing, too_large};
 use crate::surface::meta_tools::MetaTool;
@@ -62,6 +63,8 @@ pub struct CatalogView {
     pub(crate) listed_only: BTreeSet<String>,
     /// The namespaces of the servers that list something.
     pub(crate) namespaces: BTreeMap<String, String>,
+    /// The namespaces of the configured servers that have not listed anything yet, since they do not answer.
+    pub(crate) absent: BTreeSet<String>,
     tool_names: Names,
     prompt_names: Names,
     lists: OnceLock<Lists>,
@@ -127,6 +130,7 @@ impl CatalogView {
             listings: BTreeMap::new(),
             listed_only: BTreeSet::new(),
             namespaces: BTreeMap::new(),
+            absent: BTreeSet::new(),
             tool_names: Names::default(),
             prompt_names: Names::default(),
             lists: OnceLock::new(),
@@ -248,6 +252,34 @@ impl CatalogView {
             true => Routes::of_items(self.resources.iter().flat_map(|shelf| shelf.router.catalog().items())),
             false => Routes::new(self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing))),
         })
+    }
+
+    /// The failure of a call of `name`, if that is the id or the published name of something of a server that does not answer.
+    ///
+    /// # Errors
+    /// [`Code::UpstreamUnavailable`].
+    pub(crate) fn refuse_absent(&self, name: &str) -> Result<(), GatewayError> {
+        let id = ["resource::", "prompt::"].iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
+        let namespace = id.split_once(':').or_else(|| id.split_once("__")).map(|(namespace, _)| namespace);
+        self.refuse_absent_namespace(namespace, name)
+    }
+
+    /// As [`Self::refuse_absent`], for a path of the catalog.
+    ///
+    /// # Errors
+    /// [`Code::UpstreamUnavailable`].
+    pub(crate) fn refuse_absent_path(&self, path: &str) -> Result<(), GatewayError> {
+        self.refuse_absent_namespace(path.trim_start_matches('/').split('/').next(), path)
+    }
+
+    fn refuse_absent_namespace(&self, namespace: Option<&str>, at: &str) -> Result<(), GatewayError> {
+        match namespace.filter(|namespace| self.absent.contains(*namespace)) {
+            Some(namespace) => {
+                let reason = format!("the server `{namespace}` does not answer now; try again later, or tell the user");
+                Err(GatewayError::new(Code::UpstreamUnavailable, reason).at(at))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The prompt that is published as `name`.

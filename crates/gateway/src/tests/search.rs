@@ -82,6 +82,68 @@ fn names_as_models_write_them_lead_to_the_tool_or_to_the_nearest() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_is_not_searched_for_in_vain() {
+    const DOWN: &str = "upstreams: {tickets: {command: /no/such/program}}";
+    const SAID: &str = "not available now, since their servers do not answer: tickets";
+    run(async {
+        for cards in ["lines", "json"] {
+            let (gateway, caller) = office(&format!("{{cards: {cards}, {DOWN}}}")).await;
+            let found = async |arguments: Value| {
+                let params = Raw::of(&json!({"name": "tool_browse", "arguments": arguments}));
+                let answer = gateway.answer(&caller, "tools/call", Some(&params)).await.unwrap();
+                let answer: Value = answer.read().unwrap();
+                let parts = answer["content"].as_array().unwrap().iter();
+                parts.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+            };
+            for asked in [json!({"query": "xylophone"}), json!({"path": "/"}), json!({"query": "walk the dog"})] {
+                let page = found(asked).await;
+                assert!(page.ends_with(SAID), "{cards}: {page}");
+            }
+            let fits = found(json!({"query": "create an issue"})).await;
+            assert!(!fits.contains("not available"), "{fits}");
+        }
+        let (gateway, caller) = office(&format!("{{{DOWN}}}")).await;
+        for (tool, arguments) in [
+            ("tool_execute", json!({"tool_id": "tickets:create_ticket"})),
+            ("tool_execute", json!({"tool_id": "tickets__create_ticket__1a2b3c4d"})),
+            ("tool_hydrate", json!({"tool_id": "tickets:create_ticket#1a2b3c4d"})),
+            ("tool_browse", json!({"path": "/tickets"})),
+            ("tool_browse", json!({"path": "/tickets/create"})),
+        ] {
+            let said: Value = serde_json::from_str(&ask(&gateway, &caller, tool, arguments.clone()).await).unwrap();
+            assert_eq!(
+                (&said["error"], &said["retryable"]),
+                (&json!("UPSTREAM_UNAVAILABLE"), &json!(true)),
+                "{arguments}"
+            );
+        }
+        for (tool, arguments, code) in [
+            ("tool_execute", json!({"tool_id": "tickettes:create_ticket"}), "HYDRATE_FAILED"),
+            ("tool_browse", json!({"path": "/tickettes"}), "PATH_NOT_FOUND"),
+        ] {
+            let said = ask(&gateway, &caller, tool, arguments).await;
+            assert!(said.contains(code), "{said}");
+        }
+    });
+}
+
+#[test]
+fn a_profile_does_not_learn_of_servers_that_it_does_not_show() {
+    run(async {
+        let yaml = "{visibility_profiles: {narrow: {exclude_namespaces: [tickets]}, wide: {exclude_tools: [price]}}, \
+                    upstreams: {tickets: {command: /no/such/program}}}";
+        let scene = scene(yaml).await;
+        for (who, is_told) in [(Who::With("narrow"), false), (Who::With("wide"), true), (Who::Mute, true)] {
+            let caller = scene.client(who);
+            let page = text(&scene, &caller, "tool_browse", json!({"path": "/"})).await;
+            assert_eq!(page.contains("tickets"), is_told, "{who:?}: {page}");
+            let said = text(&scene, &caller, "tool_execute", json!({"tool_id": "tickets:create_ticket"})).await;
+            assert_eq!(said.contains("UPSTREAM_UNAVAILABLE"), is_told, "{who:?}: {said}");
+        }
+    });
+}
+
+#[test]
 fn a_name_of_several_tools_is_answered_with_all_of_them() {
     run(async {
         let scene = super::shop::scene_of("", &["shop", "bank"]).await;

@@ -44,6 +44,9 @@ const FRAME: usize = 20;
 /// Cards of a page of a path, at most.
 const PATH_CARDS: usize = 20;
 
+/// Servers that do not answer and are named, at most.
+const MOST_ABSENT: usize = 8;
+
 /// Items that are ranked in no time.
 const MOST_SHORT: usize = 2_000;
 
@@ -151,6 +154,8 @@ struct Found {
     /// What is said before the cards.
     head: Option<&'static str>,
     note: Option<String>,
+    /// Which servers do not answer, where what is asked for may be theirs.
+    absent: Option<String>,
     /// The arguments of each card, where they were asked for; empty otherwise.
     arguments: Vec<String>,
     /// The queries with the ids that each found.
@@ -160,7 +165,17 @@ struct Found {
 impl Found {
     /// Cards that nothing is said about yet.
     fn of(cards: Vec<ChoiceCard>, most: usize) -> Self {
-        Self { cards, most, from: 0, of: None, head: None, note: None, arguments: Vec::new(), queries: Vec::new() }
+        Self {
+            cards,
+            most,
+            from: 0,
+            of: None,
+            head: None,
+            note: None,
+            absent: None,
+            arguments: Vec::new(),
+            queries: Vec::new(),
+        }
     }
 
     /// The lines of the card at `at`.
@@ -224,7 +239,8 @@ impl Cards {
             }
             (None, Some(path), cursor) if args.asked().is_none() => {
                 let most = top_k.unwrap_or(PATH_CARDS).clamp(1, PATH_CARDS);
-                by_path(shelf, path, cursor.as_deref(), most)?
+                let found = by_path(shelf, path, cursor.as_deref(), most);
+                found.or_else(|error| view.refuse_absent_path(path).and(Err(error)))?
             }
             _ => {
                 let reason = "give exactly one of `queries` or `query` (in words that a tool has) and `path` (`/` lists the \
@@ -232,6 +248,9 @@ impl Cards {
                 return Err(GatewayError::new(Code::ArgsInvalid, reason));
             }
         };
+        if found.cards.is_empty() || found.head.is_some() || args.path.as_deref() == Some("/") {
+            found.absent = absent(view);
+        }
         if self.learns && !found.queries.is_empty() {
             lock(&caller.session().searches).add(std::mem::take(&mut found.queries));
         }
@@ -280,11 +299,13 @@ impl Cards {
                 }
                 parts.extend(found.head.map(str::to_owned));
                 parts.extend(found.note.clone());
+                parts.extend(found.absent.clone());
             }
-            CardForm::Lines if cards.is_empty() => {
-                parts.push(format!("nothing fits; {ASK_BETTER}"));
+            CardForm::Lines => {
+                let text = if cards.is_empty() { format!("nothing fits; {ASK_BETTER}") } else { page_text(found) };
+                let absent = found.absent.as_ref().map(|absent| format!("\n{absent}")).unwrap_or_default();
+                parts.push(text + &absent);
             }
-            CardForm::Lines => parts.push(page_text(found)),
         }
         let parts: Vec<Value> = parts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({"content": parts, "isError": false});
@@ -300,6 +321,17 @@ impl Cards {
         }
         Raw::of(&result)
     }
+}
+
+/// Which servers do not answer; `None` if all do.
+fn absent(view: &CatalogView) -> Option<String> {
+    let names: Vec<&str> = view.absent.iter().take(MOST_ABSENT).map(String::as_str).collect();
+    let more = match view.absent.len().saturating_sub(MOST_ABSENT) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("not available now, since their servers do not answer: {names}{more}"))
 }
 
 /// The arguments of the cards by their ids: beside the cards, which have no place for them.
@@ -325,6 +357,7 @@ fn fitting(found: &Found) -> usize {
     let count = |text: &str| Estimator::Cl100kBase.count(text) + 1;
     // A search without an answer says so in full.
     let frame = found.head.map_or(FRAME, |head| count(head) + found.note.as_deref().map_or(0, count) + 2);
+    let frame = frame + found.absent.as_deref().map_or(0, count);
     let mut left = found.budget().saturating_sub(frame);
     let fits = |at: &usize| -> bool {
         let cost = count(&found.lines(*at));

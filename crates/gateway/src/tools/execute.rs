@@ -74,6 +74,7 @@ pub(crate) fn find<'v>(view: &'v CatalogView, mode: Mode, name: &str) -> Result<
         let reason = format!("{reason}; it can be called when its operator has approved that");
         return Err(GatewayError::new(Code::Quarantined, reason).at(id));
     }
+    view.refuse_absent(name)?;
     let named = view.tools.as_ref().map_or(Err(Unnamed::NOTHING), |shelf| shelf.named(name));
     named.map_err(|unnamed| unnamed.error(Code::HydrateFailed, "tool", name, mode))
 }

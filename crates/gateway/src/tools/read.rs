@@ -59,7 +59,10 @@ pub(crate) async fn resource_read(
         Some(item) => item,
         None => match find_in(view.resources.as_ref(), id) {
             Ok(target) => Cow::Borrowed(target.item),
-            Err(unnamed) => return Err(unnamed.error(Code::ResourceNotFound, "resource", id, calls.mode)),
+            Err(unnamed) => {
+                view.refuse_absent(id)?;
+                return Err(unnamed.error(Code::ResourceNotFound, "resource", id, calls.mode));
+            }
         },
     };
     let mut call = GuardedCall::new(Route::Resource, MetaTool::ResourceRead, caller, context).of(&item);
@@ -80,8 +83,10 @@ pub(crate) async fn prompt_get(
     context: CallContext,
 ) -> Result<Raw, GatewayError> {
     let id = args.prompt_id.as_str();
-    let target = find_in(view.prompts.as_ref(), id)
-        .map_err(|unnamed| unnamed.error(Code::PromptNotFound, "prompt", id, calls.mode))?;
+    let target = find_in(view.prompts.as_ref(), id).or_else(|unnamed| {
+        view.refuse_absent(id)?;
+        Err(unnamed.error(Code::PromptNotFound, "prompt", id, calls.mode))
+    })?;
     let call = GuardedCall::new(Route::Prompt, MetaTool::PromptGet, caller, context);
     let mut call = call.of(target.item).with_arguments(&target, args.args);
     calls.guards.checked(&mut call).await?;
