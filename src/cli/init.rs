@@ -99,12 +99,18 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 /// Refuses a folder with something in it, and what is not a folder.
 fn refuse_taken(folder: &Path) -> Result<()> {
+    let place = folder.display();
     let is_taken = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
-        Err(_) => folder.symlink_metadata().is_ok(),
+        Err(_) if folder.symlink_metadata().is_ok() => bail!(
+            "{place} is not a folder, and nothing is overwritten; name a new folder, and the file with a flag: contextweaver init \
+             NEW --tools {0}, or --client {0} if it is a client's",
+            quoted(&folder.to_string_lossy())
+        ),
+        Err(_) => false,
     };
     if is_taken {
-        bail!("{}: it already exists, and nothing is overwritten; name another folder, or remove it", folder.display());
+        bail!("{place}: it already exists and is not empty, and nothing is overwritten; name a new folder");
     }
     Ok(())
 }
@@ -138,7 +144,7 @@ fn asked(found: &Conversion, input: &mut dyn BufRead, out: &mut dyn Write) -> Re
             match question(input, out, "Put a gateway in front of these servers? [Y/n]")?.to_lowercase().as_str() {
                 "" | "y" | "yes" => break true,
                 "n" | "no" => break false,
-                _ => writeln!(out, "y or n, please")?,
+                _ => writeln!(out, "Please answer y or n.")?,
             }
         };
         if takes {
@@ -221,7 +227,9 @@ fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
     let parent = folder_of(folder);
     let place = || folder.display().to_string();
     fs::create_dir_all(parent).with_context(place)?;
-    let beside = tempfile::Builder::new().prefix(".init-").tempdir_in(parent).with_context(place)?;
+    let beside = tempfile::Builder::new().prefix(".init-").tempdir_in(parent);
+    // The name of the temporary folder would be the only one in the message.
+    let beside = beside.map_err(|error| anyhow!("{}: it cannot be made there: {}", place(), error.kind()))?;
     // A temporary folder is for its owner alone; the one in it is like any other.
     let made = beside.path().join("made");
     fs::create_dir(&made).with_context(place)?;
@@ -254,11 +262,14 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
         let mut doctor = words(&["mcp", "doctor", "--config", &at(GATEWAY)]);
         doctor.extend(files.iter().flat_map(|file| ["--client".to_owned(), file.clone()]));
         first.push(doctor);
-        let clients: String = files.iter().map(|file| format!(" --client {}", quoted(file))).collect();
-        next.push(format!("mcp preview --config {}{clients}", quoted(&at(GATEWAY))));
-        let named: String = files.iter().map(|file| format!("{} ", quoted(file))).collect();
-        let target = quoted(&at(GATEWAY));
-        next.push(format!("mcp import {named}--write {target} --apply    # puts the gateway in their place"));
+        // `doctor` says what comes next, which depends on what it finds.
+        if args.no_run {
+            let clients: String = files.iter().map(|file| format!(" --client {}", quoted(file))).collect();
+            next.push(format!("mcp preview --config {}{clients}", quoted(&at(GATEWAY))));
+            let named: String = files.iter().map(|file| format!("{} ", quoted(file))).collect();
+            let target = quoted(&at(GATEWAY));
+            next.push(format!("mcp import {named}--write {target} --apply    # puts the gateway in their place"));
+        }
     }
     if wishes.tools.is_some() {
         first.push(words(&["catalog", "inspect", &at("catalog.json"), "--top", "3"]));
@@ -284,7 +295,9 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
             super::report(&error, std::iter::empty());
         }
     }
-    writeln!(out, "\nnext:")?;
+    if !next.is_empty() {
+        writeln!(out, "\nnext:")?;
+    }
     for line in next {
         writeln!(out, "  contextweaver {line}")?;
     }
@@ -389,7 +402,7 @@ mod tests {
 
         forge (unknown client, @/mcp.json)
           /nowhere/forge TOKEN=***
-          note: the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to the value in the client's file
+          note: the value of `TOKEN` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set TOKEN to it in the gateway's environment
         variables that the gateway needs: TOKEN
 
         next:
@@ -426,8 +439,10 @@ mod tests {
             ("@/new --client @/mcp.json --tools @/bad.json", "bad.json"),
             ("@/new --client @/none.json", "none.json"),
             ("@/new --openapi @/tools.json", "this is not an OpenAPI document"),
-            ("@ --tools @/tools.json", "nothing is overwritten"),
-            ("@/tools.json --tools @/tools.json", "nothing is overwritten"),
+            ("@ --tools @/tools.json", "nothing is overwritten; name a new folder"),
+            ("@/tools.json", "tools.json is not a folder, and nothing is overwritten"),
+            ("@/tools.json --tools @/tools.json", "contextweaver init NEW --tools"),
+            ("@/new --client @/tools.json", "it is no file of a client"),
         ] {
             let error = format!("{:#}", init(place.path(), arguments).0.unwrap_err());
             assert!(error.contains(reason), "{arguments}: {error}");

@@ -33,10 +33,10 @@ pub(in crate::cli) struct Args {
     /// The address of a server that is reached over HTTP
     #[arg(conflicts_with = "command")]
     url: Option<String>,
-    /// A variable for the program; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; repeatable
+    /// A variable for the program; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; may be repeated
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
-    /// A header for the address; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; repeatable
+    /// A header for the address; `${env:NAME}` and `${file:PATH}` are replaced when the gateway starts; may be repeated
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
     /// The transport [default: stdio for a program, http for an address]
@@ -68,7 +68,8 @@ fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+/// Reads a header, as `curl` takes it or with an equals sign.
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
     let divided = text.split_once([':', '=']).map(|(name, value)| (name.trim(), value.trim()));
     let (name, value) = divided.filter(|(name, _)| !name.is_empty()).ok_or("write 'NAME: VALUE'")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -115,6 +116,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if is_relative(&args.command) {
         line(out, "  note: clients start the gateway in a folder of their choice; write the full path of the program")?;
     }
+    out.flush()?;
     note(&format!("next: contextweaver mcp doctor{}", chain::flag(path)));
     Ok(Outcome::Ok)
 }

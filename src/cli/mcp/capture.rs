@@ -8,10 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
+use super::add::header;
 use super::{block_on, refuse_existing};
+use crate::cli::files::writable_in;
 use crate::cli::terminal::line;
 use crate::cli::{Outcome, counted};
-use contextweaver_core::files::replace_file;
+use contextweaver_core::files::{folder_of, replace_file};
 use contextweaver_gateway::{Capture, GatewayConfig, UpstreamConfig};
 
 /// Save the definitions that a server lists as a catalog file
@@ -23,9 +25,9 @@ The file has the definitions byte for byte as the server sent them. `mcp serve -
 Examples:
   contextweaver mcp capture --out git.json -- uvx mcp-server-git --repository .
   contextweaver mcp capture --out docs.json --server docs --url https://example.com/mcp
-  contextweaver mcp capture --out docs.json --url https://example.com/mcp --header 'Authorization=Bearer ${env:TOKEN}'")]
+  contextweaver mcp capture --out docs.json --url https://example.com/mcp --header 'Authorization: Bearer ${env:TOKEN}'")]
 pub(in crate::cli) struct Args {
-    /// The file to write
+    /// The file to write; its folder is made
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// The name of the server in the file, instead of its own
@@ -34,8 +36,8 @@ pub(in crate::cli) struct Args {
     /// The URL of a streamable HTTP server
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
-    /// A header for it; `${env:NAME}` is replaced; repeatable
-    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = header)]
+    /// A header for it; `${env:NAME}` is replaced; may be repeated
+    #[arg(long, value_name = "'NAME: VALUE'", requires = "url", value_parser = header)]
     header: Vec<(String, String)>,
     /// The timeout for the server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
@@ -48,13 +50,11 @@ pub(in crate::cli) struct Args {
     command: Vec<String>,
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.trim().to_owned(), value.to_owned()))
-}
-
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     refuse_existing(&args.out, args.force)?;
+    // The server is not started for a file that has no place.
+    let folder = folder_of(&args.out);
+    writable_in("--out", folder, args.out.file_name().and_then(|name| name.to_str()))?;
     let timeout = Duration::try_from_secs_f64(args.timeout).map_err(|error| anyhow!("--timeout: {error}"))?;
     let config = upstream(args)?;
     let capture = block_on(async {
@@ -63,6 +63,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         captured.map_err(|fault| anyhow!(fault.in_full()).context("the server did not return its lists"))
     })?;
     let name = args.server.as_deref().or(capture.name()).unwrap_or("server");
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("--out: the folder {} cannot be made", folder.display()))?;
     replace_file(&args.out, capture.to_json(name).as_bytes())?;
     let listing = &capture.listing;
     line(

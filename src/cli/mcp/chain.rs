@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use contextweaver_core::files::ReadError;
 use contextweaver_gateway::{
-    ClientFile, GatewayConfig, GatewayEntry, Mode, Place, Present, convert_beside, discover, quoted, resolved,
+    Client, ClientFile, GatewayConfig, GatewayEntry, Mode, Place, Present, convert_beside, discover, quoted, resolved,
 };
 
 /// The configuration where none is named.
@@ -100,6 +100,11 @@ pub(super) fn load(path: &Path, mode: Option<Mode>, named: &[PathBuf]) -> Result
     Ok((config, values))
 }
 
+/// The files of the known clients. One that cannot be read says nothing.
+fn found(home: Option<&Path>, folder: &Path) -> impl Iterator<Item = ClientFile> {
+    discover(home, folder).into_iter().filter_map(|place| ClientFile::read(place).ok())
+}
+
 fn is_same(one: &Path, other: &Path) -> bool {
     let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     matches!((resolved(one), resolved(other)), (Ok(one), Ok(other)) if one == other)
@@ -128,20 +133,32 @@ impl Values {
         for name in named {
             files.push(ClientFile::read(Place::of(name, home.as_deref()))?);
         }
-        // One that was not named and cannot be read says nothing.
-        let found = discover(home.as_deref(), &folder).into_iter().filter_map(|place| ClientFile::read(place).ok());
-        files.extend(found);
+        files.extend(found(home.as_deref(), &folder));
         // One that is none of a known client was named when it was applied.
         let applied = applied_in(&folder).into_iter();
         let applied = applied.filter_map(|file| ClientFile::read(Place::of(&file, home.as_deref())).ok());
         let is_of_this = |gateway: &GatewayEntry| gateway.config.as_deref().is_some_and(|config| is_same(config, path));
         files.extend(applied.filter(|file| file.gateways().iter().any(is_of_this)));
-        let present = present(path, &files)?;
+        Self::among(path, &files, home.as_deref())
+    }
+
+    /// Those that the files of one client have, and those of no other.
+    ///
+    /// # Errors
+    /// The configuration cannot be read.
+    pub(super) fn of_client(path: &Path, client: Client) -> Result<Self> {
+        let (home, folder) = (std::env::home_dir(), std::env::current_dir()?);
+        let files = found(home.as_deref(), &folder).filter(|file| file.place.client == Some(client));
+        Self::among(path, &files.collect::<Vec<_>>(), home.as_deref())
+    }
+
+    fn among(path: &Path, files: &[ClientFile], home: Option<&Path>) -> Result<Self> {
+        let present = present(path, files)?;
         let is_applied = files
             .iter()
             .flat_map(ClientFile::gateways)
             .any(|gateway| gateway.config.is_some_and(|config| is_same(&config, path)));
-        let conversion = convert_beside(&files, home.as_deref(), &present);
+        let conversion = convert_beside(files, home, &present);
         let mut values = conversion.values_of_present().clone();
         values.extend(present.values().clone());
         Ok(Self { present, values, is_applied, is_of_clients: conversion.is_present() })
@@ -201,12 +218,19 @@ impl Values {
         self.missing().into_iter().filter(|name| self.values.contains_key(name)).collect()
     }
 
-    /// What a client has to start the gateway with.
-    pub(super) fn entry(&self) -> BTreeMap<String, String> {
-        let named = self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?)));
-        let mut entry: BTreeMap<String, String> = named.collect();
+    /// What a client has to start the gateway with: the values of variables if they are to be shown, and references to those
+    /// that are not, or have none.
+    pub(super) fn entry(&self, has_values: bool) -> BTreeMap<String, String> {
+        let text = |name: &str| self.get(name).filter(|_| has_values).unwrap_or_else(|| format!("${{env:{name}}}"));
+        let mut entry: BTreeMap<String, String> =
+            self.present.variables().into_iter().map(|name| (name.clone(), text(&name))).collect();
         entry.extend(path_for(&self.present));
         entry
+    }
+
+    /// The names of variables that the configuration refers to.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.present.variables()
     }
 }
 

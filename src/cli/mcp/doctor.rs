@@ -35,7 +35,7 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
     /// Also show notes (JSON always has them)
@@ -73,6 +73,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Json => print_json(out, "mcp doctor", &found)?,
         Format::Text => {
             print(out, &found, args.notes)?;
+            // What follows on standard error is about what stands here.
+            out.flush()?;
             origins.iter().for_each(|origin| note(origin));
             let flag = chain::flag(&config);
             let clients = chain::clients(&args.client);
@@ -90,17 +92,19 @@ fn origins(values: &Values) -> Vec<String> {
     let mut origins = Vec::new();
     let of_clients: Vec<String> = values.of_clients().into_iter().collect();
     if !of_clients.is_empty() {
-        origins.push(format!("from a client's file: {}", of_clients.join(", ")));
+        origins.push(format!("read from a client's file: {}", of_clients.join(", ")));
     }
     let asked: Vec<String> = values.asked().into_iter().collect();
     if !asked.is_empty() {
         let asked = asked.join(", ");
-        origins.push(format!("known to a client alone: {asked}; set them here to check their servers"));
+        origins.push(format!("only the client knows {asked}: set it in this shell to check the servers that need it"));
     }
     origins
 }
 
 fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
+    let local = || found.upstreams.iter().filter(|health| health.reach != Reach::Remote);
+    let is_open_to_all = local().count() > 1 && local().all(|health| health.reach == Reach::User);
     for health in &found.upstreams {
         match (&health.version, health.start_ms) {
             (Some(version), Some(start)) => line(
@@ -112,9 +116,12 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
             )?,
             _ => line(out, format_args!("{}: does not work", health.name))?,
         }
-        if health.reach != Reach::Remote {
+        if health.reach != Reach::Remote && !is_open_to_all {
             line(out, format_args!("  {}", health.reach))?;
         }
+    }
+    if is_open_to_all {
+        writeln!(out, "none of them is in a sandbox: each may do whatever the gateway's user may")?;
     }
     if let Some(outlook) = &found.outlook {
         let saved = outlook.saved_share() * 100.0;

@@ -1,6 +1,6 @@
 //! `mcp import`: the servers of a client as a configuration, and the gateway as a server of a client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -21,15 +21,18 @@ use contextweaver_gateway::{
 /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a file, it looks for those of all known clients, in this folder and in your home directory: --show-client lists
+Without FILE, it looks for the files of all known clients, in this folder and in your home directory: --show-client lists
 their names. Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a
-backup beside it and shows what changes. Values of variables and headers that may be secrets become references to the
-environment; --apply moves them into the gateway's entry in the client's file. Only --show-client prints them. With
---apply, an existing configuration is added to; --restore keeps what was changed in the client's file since.
+backup beside it and shows what changes. All servers go into one configuration: each client sees those of the others too.
+For one client alone, name its file, and a configuration of its own with --write. Values of variables and headers that
+may be secrets become references to the environment; --apply moves them into the gateway's entry in the client's file.
+They are printed only with --show-client and --with-values. With --apply, an existing configuration is added to;
+--restore keeps what was changed in the client's file since.
 
 Examples:
   contextweaver mcp import
   contextweaver mcp import ~/.cursor/mcp.json --apply
+  contextweaver mcp import ~/.cursor/mcp.json --write cursor.yaml --apply
   contextweaver mcp import ~/.cursor/mcp.json --restore
   contextweaver mcp import --write servers.yaml
   contextweaver mcp import --show-client claude-desktop")]
@@ -53,6 +56,9 @@ pub(in crate::cli) struct Args {
     /// Print the entry for a client's file that puts the gateway in front of it
     #[arg(long, value_name = "CLIENT", conflicts_with_all = ["files", "write", "apply"], value_parser = client_names())]
     show_client: Option<Client>,
+    /// Print the values of variables too: those that the client's own file or this environment has. They may be secrets
+    #[arg(long, requires = "show_client")]
+    with_values: bool,
     /// The configuration that the gateway of the client uses
     #[arg(long, value_name = "FILE", requires = "show_client", default_value = chain::CONFIG)]
     config: PathBuf,
@@ -109,6 +115,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         Format::Text => print(out, &conversion)?,
     }
+    // Notes on standard error are about what stands before them.
+    out.flush()?;
     let is_applied = files.iter().flat_map(ClientFile::gateways).next().is_some();
     let Some(path) = &write else {
         if conversion.servers.is_empty() {
@@ -123,6 +131,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             for text in text.lines() {
                 line(out, text)?;
             }
+            out.flush()?;
+        }
+        if conversion.joins() {
+            note(&joined(target, conversion.servers.len()));
         }
         let named: String = args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy()))).collect();
         note(&format!("next: contextweaver mcp import {named}--apply, which --restore undoes"));
@@ -163,7 +175,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.format == Format::Text {
         let mut values = conversion.values.clone();
         values.extend(conversion.values_of_present().clone());
+        if !applied.is_empty() && conversion.joins() {
+            let servers = Present::of(&text, path, BTreeMap::new())?.names().len();
+            writeln!(out)?;
+            line(out, joined(path, servers))?;
+        }
         told(&applied, &values, home.as_deref(), out)?;
+        out.flush()?;
     }
     let mut clients = String::new();
     if args.apply {
@@ -179,6 +197,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
     Ok(Outcome::Ok)
+}
+
+/// What is said where one configuration takes the place of servers from several files or projects.
+fn joined(config: &Path, servers: usize) -> String {
+    format!(
+        "with --apply, these clients share {}: each sees all {}, those of the other files and projects too; for one client \
+         alone: contextweaver mcp import FILE --write OTHER.yaml --apply",
+        config.display(),
+        counted(servers, "server")
+    )
 }
 
 /// What is said of a configuration that was written anew.
@@ -369,14 +397,11 @@ pub(super) fn target(server: &Converted) -> String {
 fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // Clients start servers in folders of their own choice.
     let config = std::path::absolute(&args.config).with_context(|| args.config.display().to_string())?;
-    let mut env = BTreeMap::new();
+    let (mut env, mut lacking) = (BTreeMap::new(), Vec::new());
     if config.exists() {
-        let values = Values::of(&config, &[])?;
-        for name in values.missing() {
-            note(&format!("{name} is set neither here nor in a client's file: fill in its value"));
-            env.insert(name, String::new());
-        }
-        env.extend(values.entry());
+        let values = Values::of_client(&config, client)?;
+        env = values.entry(args.with_values);
+        lacking.extend(if args.with_values { values.missing() } else { values.names() });
     } else {
         note(&format!(
             "{} does not exist yet; `mcp import --write {}` or `mcp add` makes one",
@@ -390,6 +415,17 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Text => {
             writeln!(out, "{}", snippet.text)?;
             note(&format!("put it into {}", snippet.file));
+            if !lacking.is_empty() {
+                let (names, client) = (lacking.join(", "), client.name());
+                note(&format!(
+                    "the entry has no value for {names}: write it there under `env`, or set it in the environment that {client} \
+                     starts in"
+                ));
+            }
+            if !lacking.is_empty() && !args.with_values {
+                let client = client.name();
+                note(&format!("--with-values prints the values that {client}'s own file or this environment has"));
+            }
             if let Some(command) = &snippet.command {
                 note(&format!("or run: {command}"));
             }
@@ -452,19 +488,23 @@ fn planned(
     for change in &mut changes {
         // What a link points to changes, and not the link.
         change.path = canonical(&change.path);
-        let lacking: Vec<String> = present
-            .variables_of_upstreams()
-            .into_iter()
-            .map(|(server, names)| (server, names.difference(&change.given).cloned().collect::<Vec<_>>()))
-            .filter(|(_, names)| !names.is_empty())
-            .map(|(server, names)| format!("{server} ({})", names.join(", ")))
-            .collect();
+        let (mut lacking, mut servers) = (BTreeSet::new(), Vec::new());
+        for (server, names) in present.variables_of_upstreams() {
+            let missing: BTreeSet<String> = names.difference(&change.given).cloned().collect();
+            if !missing.is_empty() {
+                servers.push(format!("`{server}`"));
+            }
+            lacking.extend(missing);
+        }
         if !lacking.is_empty() {
+            let them = if lacking.len() == 1 { "it" } else { "them" };
             note(&shown(&format!(
-                "{}: nothing is copied into it from other files or from this environment, so that these servers do not start \
-                 from there: {}; set the variables under `env` of `{}` in it, or where the client is started",
+                "{} has no value for {}: started from there, {} will not work. Set {} under `env` of the entry `{}` in \
+                 that file, or in the environment that the client starts in. (Values are not copied between files.)",
                 change.path.display(),
-                lacking.join(", "),
+                lacking.into_iter().collect::<Vec<_>>().join(", "),
+                servers.join(", "),
+                them,
                 args.name
             )));
         }

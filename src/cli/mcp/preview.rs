@@ -9,6 +9,7 @@ use super::block_on;
 use super::chain;
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
+use contextweaver_core::text::grouped;
 use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
 
 /// Show what a configuration or a catalog would serve, and the tokens that this saves
@@ -24,7 +25,7 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
     client: Vec<PathBuf>,
     /// A catalog file with tools
@@ -65,6 +66,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                     true => {
                         format!("next: contextweaver mcp doctor{}{}", chain::flag(&path), chain::clients(&args.client))
                     }
+                    false if found.surface_tokens > found.direct_tokens => {
+                        next.replacen("next: ", "next, if you want the gateway all the same: ", 1)
+                    }
                     false => next,
                 });
             }
@@ -83,7 +87,10 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
     writeln!(
         out,
         "mode {}: {} tokens for {} listed tools, where all definitions take {} (cl100k_base)",
-        found.mode, found.surface_tokens, found.surface_tools, found.direct_tokens
+        found.mode,
+        grouped(found.surface_tokens),
+        found.surface_tools,
+        grouped(found.direct_tokens)
     )?;
     if found.surface_tokens > found.direct_tokens {
         writeln!(out, "{}", chain::COSTS_MORE)?;
@@ -110,12 +117,15 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
     if !found.namespaces.is_empty() {
         writeln!(out, "\n{:>8}  {:>6}  namespace", "tokens", "tools")?;
         for namespace in &found.namespaces {
-            line(out, format_args!("{:>8}  {:>6}  {}", namespace.tokens, namespace.tools, namespace.namespace))?;
+            line(
+                out,
+                format_args!("{:>8}  {:>6}  {}", grouped(namespace.tokens), namespace.tools, namespace.namespace),
+            )?;
         }
         writeln!(out, "\n{:>8}  tool", "tokens")?;
         for tool in found.tools.iter().take(top) {
             let published = tool.published.as_ref().map(|name| format!(" as {name}")).unwrap_or_default();
-            line(out, format_args!("{:>8}  {}{published}", tool.tokens, tool.id))?;
+            line(out, format_args!("{:>8}  {}{published}", grouped(tool.tokens), tool.id))?;
         }
         if let Some(rest) = found.tools.len().checked_sub(top).filter(|rest| *rest > 0) {
             writeln!(out, "          and {rest} more (--top {})", found.tools.len())?;

@@ -102,7 +102,8 @@ impl ClientFile {
         let form = place.form();
         let document = read(form, &text)?;
         if !document.is_object() {
-            return Err("it is not an object".to_owned());
+            let reason = "it is no file of a client: that has an object with its servers, under `mcpServers`, `servers` or the like";
+            return Err(reason.to_owned());
         }
         let row = row(place.client);
         let mut servers = Vec::new();

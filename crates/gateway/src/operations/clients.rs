@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -63,6 +63,9 @@ enum Outside {
 /// As most clients write references.
 const DOLLARS: Outside = Outside::Text(|inner| format!("${{{inner}}}"));
 
+/// As clients write them that know nothing but variables of their environment, with a default or without.
+const BARE_DOLLARS: Outside = Outside::Text(|inner| format!("${{{}}}", inner.strip_prefix("env:").unwrap_or(inner)));
+
 /// Where most clients have their servers. Some files have those of several clients.
 const USUAL: &[Keys] =
     &[&["mcpServers"], &["servers"], &["mcp", "mcpServers"], &["mcp", "servers"], &["projects", "*", "mcpServers"]];
@@ -96,6 +99,7 @@ static ROWS: [Row; 18] = [
         place: ".mcp.json in the project's folder",
         of_user: &[".claude.json", ".mcp.json"],
         of_project: &[".mcp.json"],
+        outside: BARE_DOLLARS,
         write: typed,
         switches: |document, place, name| {
             let project = match place {
@@ -167,6 +171,7 @@ static ROWS: [Row; 18] = [
         of_project: &[".gemini/settings.json"],
         keys: &[&["mcpServers"]],
         read: of_gemini,
+        outside: BARE_DOLLARS,
         switches: |document, _, name| {
             let mcp = document.get("mcp");
             let allows = |within: Option<&Value>, key: &str| {
@@ -398,7 +403,7 @@ impl Place {
     /// The file at `path`, of a user whose home is `home`.
     #[must_use]
     pub fn of(path: &Path, home: Option<&Path>) -> Self {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = direct(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         let (client, folder) = Client::of(&path).unzip();
         let is_of_user = |home: &Path| row(client).of_user.iter().any(|file| home.join(file) == path);
         let folder = folder.flatten().filter(|folder| Some(folder.as_path()) != home);
@@ -414,6 +419,13 @@ impl Place {
             (client, _) => row(client).form,
         }
     }
+}
+
+/// The path without `..`, so that two ways to a folder are one; links without it stay.
+fn direct(path: &Path) -> PathBuf {
+    let goes_up = path.components().any(|part| part == Component::ParentDir);
+    let folder = path.parent().filter(|_| goes_up).and_then(|folder| folder.canonicalize().ok());
+    folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
 }
 
 /// The files of the known clients that exist, for a user at `home` who works in `folder`: those of the project first.
@@ -499,10 +511,11 @@ fn arguments(config: &Path) -> [String; 4] {
     ["mcp", "serve", "--config", &config.to_string_lossy()].map(str::to_owned)
 }
 
-/// The snippet with the [`entry`] of a client, and the file that it goes into.
+/// The snippet with the entry of a client, and the file that it goes into. `env` has values, with references in `${…}`.
 #[must_use]
 pub fn snippet(client: Client, program: &Path, config: &Path, name: &str, env: &BTreeMap<String, String>) -> Snippet {
-    let entry = entry(Some(client), program, config, name, env);
+    let (entry, _) = entry_with_references(Some(client), program, config, name, env);
+    let set = entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
     let keys = client.0.keys.first().copied().unwrap_or_default();
     let around = |inner: Value, key: &&str| json!({*key: inner});
     let document = keys.iter().rev().fold(json!({name: entry}), around);
@@ -511,8 +524,8 @@ pub fn snippet(client: Client, program: &Path, config: &Path, name: &str, env: &
             .chain(arguments(config))
             .map(|word| quoted(&word))
             .collect();
-        let env: String =
-            env.iter().map(|(name, value)| format!(" --env {}", quoted(&format!("{name}={value}")))).collect();
+        let set = set.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+        let env: String = set.map(|pair| format!(" --env {}", quoted(&pair))).collect();
         format!("claude mcp add {}{env} -- {}", quoted(name), words.join(" "))
     });
     Snippet { file: client.0.place, text: rendered(client.0.form, &document), command }
@@ -715,6 +728,19 @@ fn to_opencode(mut entry: Map<String, Value>, _: &str) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_back_to_the_home_of_a_user_is_that_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        for below in [".cursor", "project"] {
+            std::fs::create_dir(home.join(below)).unwrap();
+        }
+        let place = |path: &str| Place::of(&home.join(path), Some(&home));
+        assert_eq!(place("project/../.cursor/mcp.json"), place(".cursor/mcp.json"));
+        assert_eq!(place("project/../.cursor/mcp.json").folder, None);
+        assert_eq!(place("project/.cursor/mcp.json").folder, Some(home.join("project")));
+    }
 
     #[test]
     fn snippets_name_the_commands_own_flags() {

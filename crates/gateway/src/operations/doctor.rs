@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
+use crate::common::program::quoted;
 use crate::common::settings::is_loopback;
 use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
@@ -36,7 +37,7 @@ use contextweaver_core::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, definition_tokens, lint,
     load_listings,
 };
-use contextweaver_core::files::folder_of;
+use contextweaver_core::files::{folder_of, in_words};
 use contextweaver_core::text::{Estimator, counted};
 
 /// Characters of a tool's name that every client accepts, at most.
@@ -169,7 +170,7 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
             complaints.extend(found);
         }
         complaints.extend(check_paths(&config));
-        complaints.extend(check_kept(&config));
+        complaints.extend(check_kept(path, &config));
         let captures = capture_all(&config, &lame).await;
         for name in config.upstreams.keys() {
             let mut health = Health::silent(name, reaches.remove(name));
@@ -204,7 +205,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
                 true => "name a configuration: a YAML or JSON file",
                 false => "name a file that exists, or create one with `mcp import --write` or `mcp add`",
             };
-            return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
+            return (None, vec![Complaint::new(Severity::Error, place, in_words(&error), remedy)]);
         }
     };
     for (family, count) in redact(&text).found {
@@ -290,7 +291,7 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
 }
 
 /// What is kept in files or on a server: it is opened for reading alone, and nothing is made.
-fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
+fn check_kept(path: &Path, config: &GatewayConfig) -> Vec<Complaint> {
     let guards = &config.guards;
     let mut complaints = Vec::new();
     let mut failed = |place: &str, error: String, remedy: &str| {
@@ -351,8 +352,11 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
     let waiting = if pinned { guards.look_at_pins().unwrap_or_default() } else { Vec::new() };
     let waiting = waiting.iter().filter(|pin| pin.pending.is_some()).count();
     if waiting > 0 {
-        let problem = format!("{waiting} definitions are waiting for approval");
-        let remedy = "review them with `mcp pins list --pending`, then approve or remove them";
+        let problem = format!("{} not approved yet", counted(waiting, "definition"));
+        let config = quoted(&path.to_string_lossy());
+        let remedy = format!(
+            "contextweaver mcp pins list --config {config} --pending shows what changed, and how to approve it"
+        );
         complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
     }
     let kept = [
@@ -574,10 +578,11 @@ fn downloads(upstream: &UpstreamConfig) -> Option<&str> {
 fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Capture, Fault>) -> Vec<Complaint> {
     let name = &*health.name;
     let place = format!("upstreams.{name}");
-    let is_remote = config
-        .upstreams
-        .get(name)
-        .is_some_and(|upstream| matches!(upstream.target, Target::Http { .. } | Target::Sse { .. }));
+    let headers = config.upstreams.get(name).and_then(|upstream| match &upstream.target {
+        Target::Http { headers, .. } | Target::Sse { headers, .. } => Some(headers),
+        _ => None,
+    });
+    let (is_remote, has_headers) = (headers.is_some(), headers.is_some_and(|headers| !headers.is_empty()));
     let capture = match captured {
         Ok(capture) => capture,
         Err(fault) => {
@@ -591,6 +596,10 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                     return vec![Complaint::new(Severity::Error, place, fault.to_string(), remedy)];
                 }
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
+                Fault::Status { status: 401 | 403, .. } if has_headers => {
+                    "it refuses the credentials in `headers`: check the values of their variables; where the file says `Bearer \
+                     ${env:NAME}`, the value is only what follows `Bearer `"
+                }
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
                 Fault::Ended { said, .. } if !said.is_empty() => {

@@ -249,6 +249,14 @@ impl Conversion {
         present.changed(edit, path)
     }
 
+    /// Whether the servers come from several files, or from several projects in one: whoever the gateway is put before sees
+    /// servers of the others too.
+    #[must_use]
+    pub fn joins(&self) -> bool {
+        let places = self.moved.iter().flat_map(|(file, moved)| moved.iter().map(move |one| (file, &one.place)));
+        places.collect::<BTreeSet<_>>().len() > 1
+    }
+
     /// Whether a client's file has a server that the gateway serves.
     #[must_use]
     pub fn moves_anything(&self) -> bool {
@@ -413,8 +421,9 @@ impl Conversion {
     }
 }
 
-/// Where the value of a variable is that may be a secret.
-pub(super) const VALUE_IN_FILE: &str = "to the value in the client's file";
+/// What becomes of a value that may be a secret.
+pub(super) const MOVED_BY_APPLY: &str =
+    ": `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere,";
 
 /// Members of entries that have no meaning for a gateway.
 const WITHOUT_MEANING: [&str; 6] = ["name", "description", "type", "transport", "gallery", "version"];
@@ -627,8 +636,12 @@ impl Draft<'_> {
             } else {
                 // What refers to a variable takes it as a whole.
                 let (kind, bare) = if field == "headers" { credentials(&text) } else { ("", text.as_str()) };
+                let what = match kind.trim_start() {
+                    "" => format!("the value of `{name}`"),
+                    kind => format!("what follows `{kind}` in `{name}`"),
+                };
                 let reference = refer(&self.server.name, name);
-                let reference = self.reference(&reference, &format!("the value of `{name}`"), bare);
+                let reference = self.reference(&reference, &what, bare);
                 format!("{kind}{reference}")
             };
             mapped.insert(name.clone(), text.into());
@@ -674,8 +687,9 @@ impl Draft<'_> {
         let name = self.free(name, &value, false);
         self.values.insert(name.clone(), value);
         self.variables.insert(name.clone());
-        self.notes
-            .push(format!("{what} may be a secret: set {name} in the gateway's environment {VALUE_IN_FILE}{more}"));
+        self.notes.push(format!(
+            "{what} may be a secret{MOVED_BY_APPLY} set {name} to it in the gateway's environment{more}"
+        ));
         format!("${{env:{name}}}")
     }
 
@@ -983,23 +997,23 @@ mod tests {
         - ghcr.io/some/image:1.2
 
     git: `REPO` has a default in the file, which --apply keeps there; elsewhere, set REPO in the gateway's environment
-    git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to the value in the client's file
-    docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to the value in the client's file
+    git: the value of `GITHUB_TOKEN` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set GITHUB_TOKEN to it in the gateway's environment
+    docs: what follows `Bearer ` in `Authorization` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set DOCS_AUTHORIZATION to it in the gateway's environment
     git-2: not imported: envFile
     git-2: set the variables of its `envFile` in the gateway's environment, and list them under `inherit_env`
     git-2: another server is called `git`
     shop: `${command:pick}` means nothing to a gateway; fix it by hand
     shop: the client asks for `api-key` (Key of the shop), and still does with --apply; elsewhere, set API_KEY in the gateway's environment
-    old: the address may be a secret: set OLD_URL in the gateway's environment to the value in the client's file
+    old: the address may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set OLD_URL to it in the gateway's environment
     old: not imported: alwaysAllow
-    cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment to the value in the client's file
-    cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment to the value in the client's file
-    cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment to the value in the client's file
-    short: what follows `-t` may be a secret: set SHORT_T in the gateway's environment to the value in the client's file
-    short: what follows `-k` may be a secret: set SHORT_K in the gateway's environment to the value in the client's file
-    short: the value of `-p` may be a secret: set SHORT_P in the gateway's environment to the value in the client's file
-    short: the value of `Authorization` may be a secret: set SHORT_AUTHORIZATION in the gateway's environment to the value in the client's file
-    short: the value of `token` may be a secret: set SHORT_TOKEN in the gateway's environment to the value in the client's file
+    cli: what follows `--api-key` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set CLI_API_KEY to it in the gateway's environment
+    cli: the value of `--token` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set CLI_TOKEN to it in the gateway's environment
+    cli: the value of `Authorization` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set CLI_AUTHORIZATION to it in the gateway's environment
+    short: what follows `-t` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set SHORT_T to it in the gateway's environment
+    short: what follows `-k` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set SHORT_K to it in the gateway's environment
+    short: the value of `-p` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set SHORT_P to it in the gateway's environment
+    short: the value of `Authorization` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set SHORT_AUTHORIZATION to it in the gateway's environment
+    short: the value of `token` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set SHORT_TOKEN to it in the gateway's environment
     skipped gateway: it is this gateway
     skipped off: it is switched off
     skipped ws: the gateway does not support the transport `ws`
@@ -1141,7 +1155,7 @@ mod tests {
         {"url":"${env:H_URL}","headers":{"Authorization":"Bearer ${env:H_AUTHORIZATION}"}}
         "#);
         assert_eq!(conversion.values["TOKEN"], "real${env:X}");
-        insta::assert_snapshot!(conversion.servers[0].notes.join("\n"), @"the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to the value in the client's file; references in it are not replaced there, so write what they stand for");
+        insta::assert_snapshot!(conversion.servers[0].notes.join("\n"), @"the value of `TOKEN` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set TOKEN to it in the gateway's environment; references in it are not replaced there, so write what they stand for");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::client_edit::Edit;
 use super::client_files::ClientFile;
 use super::clients::Place;
-use super::import::{Addition, Conversion, Present, VALUE_IN_FILE, convert_beside};
+use super::import::{Addition, Conversion, MOVED_BY_APPLY, Present, convert_beside};
 use crate::config::error::ConfigError;
 
 impl Present {
@@ -51,7 +51,7 @@ pub fn new_server(
         return Err(skipped.reason.clone());
     }
     for note in conversion.servers.iter_mut().flat_map(|server| &mut server.notes) {
-        *note = note.replace(VALUE_IN_FILE, "to this value; it is not written into the file");
+        *note = note.replace(MOVED_BY_APPLY, ", and is not written into the file:");
     }
     Ok(conversion)
 }
@@ -88,7 +88,11 @@ mod tests {
           # about next
         top_k: 5 # five
         ");
-        insta::assert_snapshot!(new.servers[0].notes.join("\n"), @"what follows `--token` may be a secret: set GIT_TOKEN in the gateway's environment to this value; it is not written into the file");
+        insta::assert_snapshot!(new.servers[0].notes.join("\n"), @"what follows `--token` may be a secret, and is not written into the file: set GIT_TOKEN to it in the gateway's environment");
+        let header = json!({"url": "https://git.example/mcp", "headers": {"Authorization": "Bearer hunter2"}});
+        let remote = new_server("hub", &entry(header), None, &present(before)).unwrap();
+        assert_eq!(remote.servers[0].entry["headers"]["Authorization"], "Bearer ${env:HUB_AUTHORIZATION}");
+        insta::assert_snapshot!(remote.servers[0].notes.join("\n"), @"what follows `Bearer ` in `Authorization` may be a secret, and is not written into the file: set HUB_AUTHORIZATION to it in the gateway's environment");
         let without = present(&after.text).without("git", path).unwrap();
         assert_eq!((without.text.as_str(), without.is_rewritten), (before, false));
         let cases = [
