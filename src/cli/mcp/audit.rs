@@ -77,7 +77,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 Format::Json => writeln!(out, "{}", serde_json::to_string(found)?),
                 Format::Text => line(out, told(found)),
             };
-            filter.lines(open(file)?, show).with_context(|| file.display().to_string())?;
+            if !filter.lines(open(file)?, show).with_context(|| file.display().to_string())? {
+                bail!(
+                    "{}: no line of it is a line of an audit log; name the file that `audit` of the gateway's configuration \
+                     names",
+                    file.display()
+                );
+            }
             Ok(Outcome::Ok)
         }
     }

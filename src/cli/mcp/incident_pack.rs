@@ -36,13 +36,13 @@ Examples:
   contextweaver mcp incident-pack --out pack.zip --url http://127.0.0.1:8080 --token-file token
   contextweaver mcp incident-pack --out pack.zip --no-start --lines 50")]
 pub(in crate::cli) struct Args {
-    /// The archive to write; one that exists is never replaced
+    /// The ZIP archive to write; one that exists is never replaced
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
     /// A running gateway: the address that it says it listens at
@@ -69,6 +69,13 @@ pub(in crate::cli) struct Args {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(ending) = args.out.extension().filter(|ending| !ending.eq_ignore_ascii_case("zip")) {
+        bail!(
+            "--out {}: it is written as a ZIP archive; end its name in .zip, not .{}",
+            args.out.display(),
+            ending.display()
+        );
+    }
     let config = chain::config(args.config.as_deref())?;
     refuse(&args.out)?;
     if !config.is_file() {

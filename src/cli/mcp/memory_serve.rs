@@ -16,7 +16,7 @@ use contextweaver_gateway::{
 
 /// Serve facts and episodes as the tools of an MCP server
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(group(clap::ArgGroup::new("memory").args(["store", "source"]).required(true).multiple(true)), after_help = "\
 Tools: search; with --store also list, remember, record and forget. What is kept is bounded, on one line, and without
 secrets. Standard output carries only the protocol. A gateway serves it among its servers:
   upstreams:
@@ -28,7 +28,7 @@ Examples:
   contextweaver mcp memory-serve --source chat.session")]
 pub(in crate::cli) struct Args {
     /// The SQLite store to search and change; created if it does not exist
-    #[arg(long, value_name = "FILE", required_unless_present = "source")]
+    #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// A memory to search but not change: memory file, session, facts, episodes, Markdown document or folder of them,
     /// cards (JSON), or SQLite store; may be repeated

@@ -75,7 +75,7 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
 pub(super) fn tools(out: &mut dyn Write, tools: &ToolRows, limit: usize) -> Result<()> {
     let (all, were) = (counted(tools.items.len(), "tool"), if tools.items.len() == 1 { "was" } else { "were" });
     writeln!(out, "{all} {were} called{}", left_out(tools.items.len(), limit))?;
-    let mut table = Table::new(["tool", "calls", "failed", "whole", "went on", "definition"]);
+    let mut table = Table::new(["tool", "calls", "failed", "whole", "passed on", "definition"]);
     let row = |row: &ToolRow| {
         let tokens = [row.result_tokens, row.answer_tokens, row.definition_tokens];
         let [whole, went_on, definition] = tokens.map(|tokens| tokens.map_or_else(unknown, grouped));
@@ -115,7 +115,7 @@ pub(super) fn last(calls: &[CallRow]) -> String {
 }
 
 fn of_calls(calls: &[CallRow]) -> Table {
-    let titles = ["time", "tool", "decision", "whole", "went on", "saved", "ms", "outcome"];
+    let titles = ["time", "tool", "decision", "whole", "passed on", "saved", "ms", "outcome"];
     let mut table = Table::new(titles).words(&["tool", "decision", "outcome"]);
     let row = |row: &CallRow| {
         vec![
@@ -249,27 +249,27 @@ mod tests {
 
     #[test]
     fn calls_are_rows() {
-        insta::assert_snapshot!(shown_calls(&events(), 20), @r"
+        insta::assert_snapshot!(shown_calls(&events(), 20), @"
         7 calls
 
-        time                 tool                              decision   whole  went on   saved     ms  outcome
-        2026-11-22T12:00:07  notes:read#5fdc4b3f               allow          –       67     -67  7.250  OK, a dry run
-        2026-11-22T12:00:06  tool_execute                      refuse         –       35     -35  6.250  HYDRATE_FAILED
-        2026-11-22T12:00:05  notes:read#5fdc4b3f               allow     45,678      300  45,378  5.250  OK, from the cache
-        2026-11-22T12:00:04  notes:read#5fdc4b3f               allow     45,678      300  45,378  4.250  OK
-        2026-11-22T12:00:03  tool_hydrate notes:read#5fdc4b3f  allow          –       61     -61  3.250  OK
-        2026-11-22T12:00:02  tool_browse                       allow          –      400    -400  2.250  OK
-        2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
+        time                 tool                              decision   whole  passed on   saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f               allow          –         67     -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute                      refuse         –         35     -35  6.250  HYDRATE_FAILED
+        2026-11-22T12:00:05  notes:read#5fdc4b3f               allow     45,678        300  45,378  5.250  OK, from the cache
+        2026-11-22T12:00:04  notes:read#5fdc4b3f               allow     45,678        300  45,378  4.250  OK
+        2026-11-22T12:00:03  tool_hydrate notes:read#5fdc4b3f  allow          –         61     -61  3.250  OK
+        2026-11-22T12:00:02  tool_browse                       allow          –        400    -400  2.250  OK
+        2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –          –       –  0.250  OK
 
         1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
         ");
-        insta::assert_snapshot!(shown_calls(&events(), 2), @r"
+        insta::assert_snapshot!(shown_calls(&events(), 2), @"
         the last 2 calls; 5 before them left out, see --limit
 
-        time                 tool                 decision  whole  went on  saved     ms  outcome
-        2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –       67    -67  7.250  OK, a dry run
-        2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
+        time                 tool                 decision  whole  passed on  saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –         67    -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute         refuse        –         35    -35  6.250  HYDRATE_FAILED
 
         1 line is not an event
           line 9: it is not finished: EOF while parsing a value at column 8
@@ -308,9 +308,9 @@ mod tests {
         insta::assert_snapshot!(told(&rows, 20), @r"
         2 tools were called
 
-        tool                 calls  failed       whole  went on  definition
-        notes:read#5fdc4b3f  1,203     401  45,678,000  456,780         118
-        notes:e\u{1b}[2Jvil      3       1           –        –           –
+        tool                 calls  failed       whole  passed on  definition
+        notes:read#5fdc4b3f  1,203     401  45,678,000    456,780         118
+        notes:e\u{1b}[2Jvil      3       1           –          –           –
 
         2 tools of the catalog were never called: their definitions take 2,140 of 2,258 tokens
 
@@ -318,11 +318,11 @@ mod tests {
         notes:find.all#3d3da7cd       2,100
         notes:drop#11111111              40
         ");
-        insta::assert_snapshot!(told(&rows, 1), @r"
+        insta::assert_snapshot!(told(&rows, 1), @"
         2 tools were called; 1 left out, see --limit
 
-        tool                 calls  failed       whole  went on  definition
-        notes:read#5fdc4b3f  1,203     401  45,678,000  456,780         118
+        tool                 calls  failed       whole  passed on  definition
+        notes:read#5fdc4b3f  1,203     401  45,678,000    456,780         118
 
         2 tools of the catalog were never called: their definitions take 2,140 of 2,258 tokens; 1 left out, see --limit
 

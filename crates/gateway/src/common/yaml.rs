@@ -68,11 +68,11 @@ fn problem(error: &Error) -> String {
         }
         Error::SerdeUnknownVariant { expected, .. } => format!("the value is not {}", one_of(expected)),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
-            format!("the value is not {expected}")
+            format!("the value is not {}", number_in_words(expected))
         }
         Error::SerdeInvalidLength { len, expected, .. } => format!("{len} elements; expected {expected}"),
         Error::SerdeMissingField { field, .. } => format!("the field `{field}` is missing"),
-        Error::InvalidScalar { ty, .. } => format!("the value is not {ty}"),
+        Error::InvalidScalar { ty, .. } => format!("the value is not {}", number_in_words(ty)),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
             format!("the key{key} appears twice")
@@ -107,6 +107,16 @@ fn in_words(expected: &str) -> &str {
         "mapping start" => "members, like `{key: value}`",
         "sequence start" => "a list, like `[a, b]`",
         "string scalar" => "one value",
+        other => other,
+    }
+}
+
+/// A type of numbers, as people call it.
+fn number_in_words(expected: &str) -> &str {
+    match expected {
+        "floating point" | "f32" | "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         other => other,
     }
 }
@@ -178,9 +188,9 @@ mod tests {
         ];
         let messages: Vec<String> = texts.map(|text| read::<Written>(text).map(drop).unwrap_err().to_string()).into();
         insta::assert_snapshot!(messages.join("\n"), @r"
-        line 2, column 8, `count`: the value is not u32
+        line 2, column 8, `count`: the value is not a whole number, 0 or more
         line 2, column 8, `count`: expected one value
-        line 1, column 41, `count`: the value is not u32
+        line 1, column 41, `count`: the value is not a whole number, 0 or more
         line 2, column 7, `kind`: the value is not one of one, two
         line 2, column 1: unknown field `secrets`; expected one of token, count, kind, inner
         line 2, column 1: unknown field `counts`; did you mean `count`? expected one of token, count, kind, inner
@@ -190,7 +200,7 @@ mod tests {
         line 1, column 1: from here on this is not YAML or JSON; check indentation, quotes and brackets
         line 1, column 1: expected members, like `{key: value}`
         line 1, column 8, `token`: expected one value
-        line 1, column 8, `count`: the value is not u32
+        line 1, column 8, `count`: the value is not a whole number, 0 or more
         ");
         assert!(!messages.join("\n").contains("hunter2"));
     }

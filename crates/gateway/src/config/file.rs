@@ -6,10 +6,13 @@
 //! empty fails much later and elsewhere.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::error::ConfigError;
@@ -19,7 +22,7 @@ use super::startup::{StartConfig, StartMode};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{FieldError, duration, expand};
-use crate::common::yaml;
+use crate::common::yaml::{self, YamlError};
 use crate::guard::cache::CacheConfig;
 use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
 use crate::guard::limits::RateLimits;
@@ -148,10 +151,39 @@ struct ConfigFile {
     signing: Option<SigningSection>,
     state: Option<StateEntry>,
     diagnostics: Option<PathBuf>,
-    audit: Option<AuditConfig>,
+    audit: Option<AuditEntry>,
     otlp: Option<OtlpSection>,
     price: Option<Price>,
     http: HttpSection,
+}
+
+/// Where decisions are written: the file alone, or with what else can be said of it.
+#[derive(Debug, Clone)]
+struct AuditEntry(AuditConfig);
+
+impl<'de> Deserialize<'de> for AuditEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Tells the two apart by their form, so that a mistake in a member keeps its place and its words.
+        struct FileOrMembers;
+
+        impl<'de> Visitor<'de> for FileOrMembers {
+            type Value = AuditConfig;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a file, or members like `{file: audit.jsonl}`")
+            }
+
+            fn visit_str<E: de::Error>(self, file: &str) -> Result<AuditConfig, E> {
+                Ok(AuditConfig::to(file.into()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<AuditConfig, A::Error> {
+                AuditConfig::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer.deserialize_any(FileOrMembers).map(Self)
+    }
 }
 
 impl Default for ConfigFile {
@@ -355,7 +387,8 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem, also where a field does not go with the mode.
     pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
-        Self::read_at(path, &|name| std::env::var(name).ok(), mode)
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !is_unreplaced(name, value));
+        Self::read_at(path, &environment, mode)
     }
 
     /// As [`Self::load_for`], with the values that `environment` has for `${env:NAME}`.
@@ -451,6 +484,12 @@ enum Unset {
     IsLookedAt,
 }
 
+/// Whether the value of a variable is nothing but a reference to it, which a client would have had to replace: it passed on what
+/// stands in its file.
+fn is_unreplaced(name: &str, value: &str) -> bool {
+    ["${env:NAME}", "${NAME}", "{env:NAME}"].iter().any(|form| form.replace("NAME", name) == value)
+}
+
 /// Whether a text has servers under a key of clients, and none where a gateway has them.
 fn is_of_a_client(text: &str) -> bool {
     const KEYS: [&str; 5] = ["mcpServers", "servers", "mcp_servers", "context_servers", "extensions"];
@@ -460,9 +499,18 @@ fn is_of_a_client(text: &str) -> bool {
 
 impl ConfigFile {
     fn read(text: &str) -> Result<Self, ConfigError> {
-        yaml::read(text).map_err(|reason| match is_of_a_client(text) {
-            true => ConfigError::ClientsFile { path: PathBuf::new() },
-            false => ConfigError::Parse { path: PathBuf::new(), reason },
+        yaml::read(text).map_err(|reason| {
+            let path = PathBuf::new();
+            if is_of_a_client(text) {
+                return ConfigError::ClientsFile { path };
+            }
+            let is_list =
+                yaml::read::<Value>(text).is_ok_and(|value| value.get("upstreams").is_some_and(Value::is_array));
+            if is_list && reason.key.as_deref().is_none_or(|key| key == "upstreams") {
+                let problem = "servers are members by their names, not a list: `upstreams: {NAME: {command: PROGRAM}}`";
+                return ConfigError::Parse { path, reason: YamlError { problem: problem.to_owned(), ..reason } };
+            }
+            ConfigError::Parse { path, reason }
         })
     }
 
@@ -572,7 +620,7 @@ impl ConfigFile {
             guards,
             diagnostics: self.diagnostics.map(|path| folder.join(path)),
             otlp: self.otlp.map(|otlp| otlp.checked(lenient)).transpose()?,
-            audit: self.audit.map(|audit| AuditConfig { file: folder.join(&audit.file), ..audit }),
+            audit: self.audit.map(|AuditEntry(audit)| AuditConfig { file: folder.join(&audit.file), ..audit }),
             price: self.price,
             http,
         })
@@ -1052,6 +1100,40 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(memory(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_audit_log_is_named_by_its_file_alone_or_with_more() {
+        let of = |text: &str| parse(text).map(|config| config.audit.unwrap()).map_err(|error| error.to_string());
+        let short = of("{audit: log.jsonl, upstreams: {a: {command: x}}}").unwrap();
+        assert_eq!(short, of("{audit: {file: log.jsonl}, upstreams: {a: {command: x}}}").unwrap());
+        assert!(of("{audit: {file: log.jsonl, sync: true}, upstreams: {a: {command: x}}}").unwrap().sync);
+        for (text, expected) in [
+            ("audit: [log.jsonl]", "a file, or members like `{file: audit.jsonl}`"),
+            ("audit: {fille: log.jsonl}", "unknown field `fille`; did you mean `file`?"),
+        ] {
+            let said = of(text).unwrap_err();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_servers_is_told_how_they_are_written() {
+        for text in ["upstreams: [{name: a, command: x}]", "upstreams:\n  - name: a\n    command: x\n"] {
+            let said = parse(text).unwrap_err().to_string();
+            assert!(said.contains("servers are members by their names, not a list"), "{said}");
+        }
+        let said = parse("{top_k: x, upstreams: []}").unwrap_err().to_string();
+        assert!(said.contains("`top_k`: the value is not"), "{said}");
+    }
+
+    #[test]
+    fn a_reference_that_a_client_did_not_replace_is_no_value() {
+        for (value, expected) in
+            [("${env:KEY}", true), ("${KEY}", true), ("{env:KEY}", true), ("${env:OTHER}", false), ("key", false)]
+        {
+            assert_eq!(is_unreplaced("KEY", value), expected, "{value}");
         }
     }
 

@@ -61,14 +61,29 @@ pub enum Reason {
     New,
 }
 
+/// Bytes of a waiting definition that are kept, at most.
+const LONGEST_SHOWN: usize = 64 << 10;
+
 /// A definition that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// The hashes of the definition.
     pub fingerprint: Fingerprint,
+    /// The definition as canonical JSON, for whoever reviews it; `None` where it is too long to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// Why the definition waits.
     #[serde(flatten)]
     pub reason: Reason,
+}
+
+impl Pending {
+    /// A definition that waits for this reason.
+    #[must_use]
+    pub fn new(fingerprint: &Fingerprint, definition: &Value, reason: Reason) -> Self {
+        let text = Some(canonical(definition)).filter(|text| text.len() <= LONGEST_SHOWN);
+        Self { fingerprint: fingerprint.clone(), definition: text, reason }
+    }
 }
 
 /// What is known of a tool.
@@ -89,6 +104,24 @@ impl Pin {
     #[must_use]
     pub fn new(server: &str, fingerprint: Fingerprint) -> Self {
         Self { server: server.to_owned(), name: fingerprint.name.clone(), approved: Some(fingerprint), pending: None }
+    }
+
+    /// What has to be read before the waiting definition is approved, by member: the members that changed, or all where nothing
+    /// was approved before. A member without a text is not in the definition any more. `None` where nothing waits, or its text
+    /// is not kept.
+    #[must_use]
+    pub fn to_review(&self) -> Option<Vec<(String, Option<String>)>> {
+        let pending = self.pending.as_ref()?;
+        let definition: Value = serde_json::from_str(pending.definition.as_deref()?).ok()?;
+        let names = match &self.approved {
+            Some(approved) => approved.differences(&pending.fingerprint),
+            None => pending.fingerprint.members.keys().cloned().collect(),
+        };
+        let text = |name: String| {
+            let text = definition.get(&name).map(canonical);
+            (name, text)
+        };
+        Some(names.into_iter().map(text).collect())
     }
 
     /// Why its tool is quarantined, in words; `None` when it is not.

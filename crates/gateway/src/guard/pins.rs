@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use super::pin::{Fingerprint, Pending, Pin, Reason};
 use super::state::{Pinned, Stamp, State};
@@ -316,10 +317,9 @@ impl Pins {
         if self.config.mode == PinMode::Off {
             return Ok(Quarantine::new());
         }
-        let mut listed: BTreeMap<String, Vec<(String, Fingerprint)>> = BTreeMap::new();
+        let mut listed: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for item in items.iter().filter(|item| item.kind == Kind::Tool) {
-            let server = item.server.clone().unwrap_or_default();
-            listed.entry(server).or_default().push((item.id.clone(), fingerprint(item)));
+            listed.entry(item.server.clone().unwrap_or_default()).or_default().push(Listed::of(item));
         }
         let mut complaints = BTreeMap::new();
         let stamp = self.kept().change_pins(&mut |pins| {
@@ -347,16 +347,26 @@ impl Pins {
     }
 }
 
-fn fingerprint(item: &SelectableItem) -> Fingerprint {
-    let definition = serde_json::from_str(&item.definition()).unwrap_or_default();
-    Fingerprint { name: item.name.clone(), ..Fingerprint::of(&definition) }
+/// A tool as its server lists it.
+struct Listed {
+    id: String,
+    fingerprint: Fingerprint,
+    definition: Value,
+}
+
+impl Listed {
+    fn of(item: &SelectableItem) -> Self {
+        let definition = serde_json::from_str(&item.definition()).unwrap_or_default();
+        let fingerprint = Fingerprint { name: item.name.clone(), ..Fingerprint::of(&definition) };
+        Self { id: item.id.clone(), fingerprint, definition }
+    }
 }
 
 /// Holds what a server lists against its pins.
 fn compare(
     server: &str,
     mut known: BTreeMap<String, Pin>,
-    listed: &[(String, Fingerprint)],
+    listed: &[Listed],
     new_tools: NewTools,
     changes: &mut Vec<Pin>,
     reasons: &mut BTreeMap<String, String>,
@@ -366,7 +376,7 @@ fn compare(
         known.values().filter_map(|pin| Some((pin.approved.as_ref()?.body.clone(), pin.name.clone()))).collect();
     // By name: the server is called by it, so one good definition does not excuse another under its name.
     let mut complaints: BTreeMap<&str, String> = BTreeMap::new();
-    for (_, fingerprint) in listed {
+    for Listed { fingerprint, definition, .. } in listed {
         let pin = match known.get(&fingerprint.name) {
             Some(pin) => {
                 let mut pin = pin.clone();
@@ -376,7 +386,7 @@ fn compare(
                         (None, Some(pending)) => pending.reason,
                         _ => Reason::Changed,
                     };
-                    Pending { fingerprint: fingerprint.clone(), reason }
+                    Pending::new(fingerprint, definition, reason)
                 });
                 if pin.pending.is_none() && complaints.contains_key(pin.name.as_str()) {
                     continue;
@@ -396,7 +406,7 @@ fn compare(
                         server: server.to_owned(),
                         name: fingerprint.name.clone(),
                         approved: None,
-                        pending: Some(Pending { fingerprint: fingerprint.clone(), reason }),
+                        pending: Some(Pending::new(fingerprint, definition, reason)),
                     },
                 }
             }
@@ -409,13 +419,13 @@ fn compare(
             known.insert(pin.name.clone(), pin);
         }
     }
-    let by_id = listed.iter().map(|(id, fingerprint)| (id, complaints.get(fingerprint.name.as_str())));
+    let by_id = listed.iter().map(|tool| (&tool.id, complaints.get(tool.fingerprint.name.as_str())));
     reasons.extend(by_id.filter_map(|(id, complaint)| Some((id.clone(), complaint?.clone()))));
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::guard::sqlite_state::SqliteState;
@@ -497,6 +507,28 @@ mod tests {
         assert_eq!(approved.len(), 1);
         assert_eq!(review(&pins, &[tool("a", "x"), tool("b", "evil")]), "a b | ");
         assert!(review(&pins, &[tool("a", "x"), tool("b", "y")]).starts_with("a | "), "the old one is not any more");
+    }
+
+    #[test]
+    fn what_waits_can_be_read_before_it_is_approved() {
+        let pins = pins(PinMode::Strict, NewTools::Quarantine);
+        let read = |tools: &[Value]| {
+            review(&pins, tools);
+            let waiting = pins.waiting(None, None).unwrap();
+            waiting.iter().map(|pin| (pin.name.clone(), pin.to_review())).collect::<Vec<_>>()
+        };
+        assert_eq!(read(&[tool("a", "x")]), []);
+        let text = |text: &str| Some(text.to_owned());
+        let mut changed = tool("a", "evil");
+        changed.as_object_mut().unwrap().remove("annotations");
+        let members = vec![("annotations".to_owned(), None), ("description".to_owned(), text("\"evil\""))];
+        assert_eq!(read(&[changed]), [("a".to_owned(), Some(members))]);
+        let found = read(&[tool("a", "x"), tool("b", "new")]);
+        let members = found[0].1.as_ref().unwrap();
+        assert_eq!((found[0].0.as_str(), members.len()), ("b", 3), "{members:?}");
+        assert!(members.contains(&("description".to_owned(), text("\"new\""))), "{members:?}");
+        // What is too long to be kept waits all the same.
+        assert_eq!(read(&[tool("a", &"x".repeat(70_000))])[0], ("a".to_owned(), None));
     }
 
     #[test]

@@ -170,20 +170,29 @@ impl AuditFilter {
             && self.time.as_deref().is_none_or(|start| line.time.starts_with(start))
     }
 
-    /// The lines of a log that are shown, in their order; what is not a line is passed over.
+    /// The lines of a log that are shown, in their order; what is not a line is passed over. Whether it is a log: an empty text is,
+    /// and one of whose lines at least one is a line of a log.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn lines(&self, mut text: impl BufRead, mut show: impl FnMut(&AuditLine) -> io::Result<()>) -> io::Result<()> {
+    pub fn lines(
+        &self,
+        mut text: impl BufRead,
+        mut show: impl FnMut(&AuditLine) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let (mut is_empty, mut is_log) = (true, false);
         loop {
             let mut bytes = Vec::new();
             if io::Read::take(&mut text, MOST).read_until(b'\n', &mut bytes)? == 0 {
-                return Ok(());
+                return Ok(is_empty || is_log);
             }
+            is_empty = false;
             let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-            match AuditLine::read(bytes) {
-                Ok(line) if self.takes(&line) => show(&line)?,
-                _ => {}
+            if let Ok(line) = AuditLine::read(bytes) {
+                is_log = true;
+                if self.takes(&line) {
+                    show(&line)?;
+                }
             }
         }
     }

@@ -62,6 +62,14 @@ pub struct AuditConfig {
     pub sync: bool,
 }
 
+impl AuditConfig {
+    /// Lines go into this file.
+    #[must_use]
+    pub fn to(file: PathBuf) -> Self {
+        Self { file, on_failure: OnFailure::default(), sync: false }
+    }
+}
+
 /// The audit log cannot be written from the start.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
