@@ -34,6 +34,9 @@ pub(super) fn run(args: &Args, command: &mut Command, out: &mut dyn Write) -> Re
             out.write_all(&script)?;
         }
         (None, Some(folder)) => {
+            if folder.is_file() {
+                bail!("--man {}: it is a file; name a folder", folder.display());
+            }
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
             clap_mangen::generate_to(command.clone(), folder).with_context(|| folder.display().to_string())?;
             writeln!(out, "manual pages are in {}", folder.display())?;

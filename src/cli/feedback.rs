@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde::Serialize;
 
 use super::files::Files;
+use super::source::id_of;
 use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::catalog::{LoadOptions, load};
 use contextweaver_routing::{FeedbackLog, Observation};
@@ -19,7 +20,7 @@ use contextweaver_routing::{FeedbackLog, Observation};
 pub(super) enum Command {
     /// Add an observation to a log, which is created if it does not exist
     #[command(after_help = "\
-The log is a local file that only its owner can read: it holds queries as they were asked. It stays within 10 000
+The log is a local file that only its owner can read: it holds queries as they were asked. It stays within 10,000
 observations and 4 MB by dropping the older half.
 
 Example:
@@ -35,7 +36,7 @@ pub(super) struct AddArgs {
     /// The log (JSONL)
     #[arg(long, value_name = "FILE")]
     log: PathBuf,
-    /// The id of the tool that the query led to
+    /// The tool that the query led to: its id, or its name if only one has it
     #[arg(long, value_name = "ID")]
     tool: String,
     /// The tool was not what the query wanted
@@ -82,12 +83,13 @@ pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
 
 fn add(args: &AddArgs, out: &mut dyn Write) -> Result<Outcome> {
     Files::default().read("--catalog", &args.catalog).written("--log", [&args.log]).check()?;
-    if !args.force && load(&args.catalog, LoadOptions::default())?.catalog.get(&args.tool).is_none() {
-        bail!("no tool has the id `{}`; `contextweaver route` shows the ids", args.tool);
-    }
+    let tool = match args.force {
+        true => args.tool.clone(),
+        false => id_of(&load(&args.catalog, LoadOptions::default())?.catalog, "--tool", &args.tool)?,
+    };
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs());
     let at = args.at.map_or_else(now, Ok).context("the clock is before 1970; give --at")?;
-    let observation = Observation { at, query: args.query.clone(), tool: args.tool.clone(), useful: !args.not_useful };
+    let observation = Observation { at, query: args.query.clone(), tool, useful: !args.not_useful };
     FeedbackLog::append(&args.log, &observation)?;
     writeln!(out, "added to {}", args.log.display())?;
     Ok(Outcome::Ok)

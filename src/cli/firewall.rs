@@ -172,7 +172,7 @@ mod tests {
         let mut out = Vec::new();
         let missing =
             crate::cli::run(["contextweaver", "firewall", "/nowhere/x"].map(Into::into), &mut out).unwrap_err();
-        insta::assert_snapshot!(crate::cli::chain(&missing), @"/nowhere/x: No such file or directory (os error 2)");
+        insta::assert_snapshot!(crate::cli::chain(&missing), @"/nowhere/x: there is no such file");
         let folder = crate::cli::run(["contextweaver", "firewall", "/"].map(Into::into), &mut out).unwrap_err();
         insta::assert_snapshot!(crate::cli::chain(&folder), @"/ is a directory; name a file in it");
     }

@@ -136,7 +136,7 @@ enum Command {
     /// Manage the test collections
     #[command(subcommand)]
     Gold(gold::Command),
-    /// Serve MCP servers through one bounded surface
+    /// Put one gateway in front of MCP servers, and check it
     #[command(subcommand)]
     Mcp(mcp::Command),
     /// Build the index and choice graph of a catalog and save them
@@ -237,17 +237,32 @@ pub(crate) fn report(error: &anyhow::Error, arguments: impl IntoIterator<Item = 
         || arguments.iter().any(|one| one == "--format=json");
     let usage = error.downcast_ref::<clap::Error>().map(clap::Error::render);
     let _ = match (is_json, usage) {
-        (false, Some(usage)) => writeln!(anstream::stderr(), "{}", usage.ansi().to_string().trim_end()),
+        (false, Some(usage)) => {
+            writeln!(anstream::stderr(), "{}", in_words(&usage.ansi().to_string()).trim_end())
+        }
         (false, None) => {
             let style = help::STYLES.get_error();
             writeln!(anstream::stderr(), "{style}error:{style:#} {}", chain(error))
         }
         (true, usage) => {
-            let message = usage.map_or_else(|| chain(error), |usage| usage.to_string());
+            let message = usage.map_or_else(|| chain(error), |usage| in_words(&usage.to_string()));
             let message = message.trim_start_matches("error: ").trim_end();
             writeln!(io::stderr(), "{}", contextweaver_api::Problem::document(message))
         }
     };
+}
+
+/// What the parser of the command line says of a number, as people say it.
+fn in_words(usage: &str) -> String {
+    [
+        ("invalid digit found in string", "give a whole number"),
+        ("invalid float literal", "give a number"),
+        ("cannot parse integer from empty string", "give a whole number"),
+        ("cannot parse float from empty string", "give a number"),
+        ("number too large to fit in target type", "the number is too large"),
+    ]
+    .into_iter()
+    .fold(usage.to_owned(), |usage, (theirs, ours)| usage.replace(theirs, ours))
 }
 
 /// An error and its causes on one line each.

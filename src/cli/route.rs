@@ -8,15 +8,16 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
 use super::files::write;
-use super::source::{CatalogSource, read_config};
+use super::source::{CatalogSource, id_of, read_config};
 use super::tools::{of_request, write_names};
 use super::{Format, Outcome, at_least_one, counted, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
-use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, Written, routing_decision};
+use contextweaver_core::catalog::{CallNames, Catalog, Safety, SelectableItem, ToolFormat, Written, routing_decision};
 use contextweaver_core::files::ReadError;
 use contextweaver_routing::{
-    Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
+    Choice, Explored, Filter, FilterError, History, Path, Provider, Pruned, Request, Route, RouteError, Router,
+    SCORE_UNITS, load,
 };
 
 /// Rank the tools of a catalog for a query
@@ -65,7 +66,7 @@ pub(super) struct Args {
     #[arg(
         long = "as",
         value_name = "FORMAT",
-        value_parser = of_request,
+        value_parser = of_request(),
         conflicts_with_all = ["path", "schema", "explain"]
     )]
     tools_as: Option<ToolFormat>,
@@ -83,7 +84,7 @@ pub(super) struct Args {
     /// Only tools with this tag; may be repeated
     #[arg(long, value_name = "TAG", conflicts_with = "path")]
     tag: Vec<String>,
-    /// Not this tool id; may be repeated
+    /// Not this tool; may be repeated. A tool is named by its id, or by its name if only one has it
     #[arg(long, value_name = "ID", conflicts_with = "path")]
     exclude: Vec<String>,
     /// No tools with this tag; may be repeated
@@ -92,13 +93,13 @@ pub(super) struct Args {
     /// No tools that declare to be destructive
     #[arg(long, conflicts_with = "path")]
     no_destructive: bool,
-    /// Always show this tool id first; may be repeated
+    /// Always show this tool first; may be repeated
     #[arg(long, value_name = "ID", conflicts_with = "path")]
     pin: Vec<String>,
     /// At most this many tools of one namespace
     #[arg(long, value_name = "N", value_parser = at_least_one, conflicts_with = "path")]
     quota: Option<NonZeroUsize>,
-    /// This tool id was already called; may be repeated
+    /// This tool was already called; may be repeated
     #[arg(long, value_name = "ID", conflicts_with = "path")]
     called: Vec<String>,
     /// What the last result said
@@ -156,30 +157,71 @@ fn router(args: &Args) -> Result<Router> {
     let router = if args.model { super::models::with_model(router)? } else { router };
     match &args.feedback {
         None => Ok(router),
-        Some(path) => Ok(router.with_feedback(&super::feedback::read(path)?.observations)),
+        Some(path) => {
+            let log = super::feedback::read(path)?;
+            if log.damaged > 0 && log.observations.is_empty() {
+                bail!(
+                    "--feedback {}: no line of it is feedback; name a log of `contextweaver feedback add`",
+                    path.display()
+                );
+            }
+            Ok(router.with_feedback(&log.observations))
+        }
     }
 }
 
-fn request(args: &Args, query: &str) -> Request {
-    Request {
+fn request(args: &Args, catalog: &Catalog, query: &str) -> Result<Request> {
+    let ids = |option: &str, names: &[String]| -> Result<Vec<String>> {
+        names.iter().map(|name| id_of(catalog, option, name)).collect()
+    };
+    Ok(Request {
         query: query.to_owned(),
         top_k: args.top_k.map(NonZeroUsize::get),
         filter: Filter {
-            exclude_ids: args.exclude.clone(),
+            exclude_ids: ids("--exclude", &args.exclude)?,
             exclude_tags: args.exclude_tag.clone(),
             allow_namespaces: args.namespace.clone(),
             allow_tags: args.tag.clone(),
             refuse_safety: args.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
-            pins: args.pin.clone(),
+            pins: ids("--pin", &args.pin)?,
             namespace_quota: args.quota,
         },
-        history: History { called: args.called.clone(), last_summary: args.last_result.clone(), available: Vec::new() },
+        history: History {
+            called: ids("--called", &args.called)?,
+            last_summary: args.last_result.clone(),
+            available: Vec::new(),
+        },
+    })
+}
+
+/// The error with the flags in place of the fields of a filter, where it is about one.
+fn of_flags(error: RouteError) -> anyhow::Error {
+    match error {
+        RouteError::Filter(FilterError::Unknown { field, subject, value, nearest }) => {
+            let flag = match field {
+                "allow_namespaces" => "--namespace",
+                "allow_tags" => "--tag",
+                "exclude_tags" => "--exclude-tag",
+                other => other,
+            };
+            let nearest = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            anyhow!("{flag}: no tool has the {subject} `{value}`{nearest}")
+        }
+        RouteError::Filter(FilterError::NothingLeft(of)) => {
+            anyhow!(
+                "the flags leave none of {of} tools; loosen --namespace, --tag, --exclude, --exclude-tag or --no-destructive"
+            )
+        }
+        other => other.into(),
     }
 }
 
 fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Result<Outcome> {
-    let request = request(args, query);
-    let route = router.route(&request)?;
+    if query.trim().is_empty() {
+        bail!("the query is empty; say what you want done, or browse with --path /");
+    }
+    let request = request(args, router.catalog(), query)?;
+    let route = router.route(&request).map_err(of_flags)?;
     if let Some(path) = &args.html {
         let page = html::route(&route, &behind(router, &request, &route)?);
         write(path, page.as_bytes())?;
@@ -273,7 +315,7 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         }
     }
     if let Some(ambiguity) = &route.ambiguity {
-        writeln!(out, "\nclose call: {}", ambiguity.question)?;
+        writeln!(out, "\nclose call; ask the user: {}", ambiguity.question)?;
     }
     Ok(())
 }

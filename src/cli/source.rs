@@ -11,9 +11,9 @@ use super::files::Files;
 use super::note;
 use contextweaver_bench::eval::collection::{Collection, YOURS};
 use contextweaver_bench::eval::record::Origin;
-use contextweaver_core::catalog::{Catalog, LoadOptions, Strictness, load};
+use contextweaver_core::catalog::{Catalog, LoadOptions, SelectableItem, Strictness, load};
 use contextweaver_core::files::ReadError;
-use contextweaver_routing::{CARD_CAP, CardDeck, RoutingConfig};
+use contextweaver_routing::{CARD_CAP, CardDeck, RoutingConfig, nearest};
 
 /// Which tools
 #[derive(Debug, Args)]
@@ -72,6 +72,31 @@ impl CatalogSource {
     }
 }
 
+/// The id of a tool that an option names: by its id, or by its name, with its namespace or server before a colon or without, if
+/// only one tool has it.
+///
+/// # Errors
+/// No tool is called so, or several are; names the option, and the ids that come next.
+pub(super) fn id_of(catalog: &Catalog, option: &str, name: &str) -> Result<String> {
+    if catalog.get(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let is_called = |item: &SelectableItem| {
+        let is_of = |of: &str| item.namespace == of || item.server.as_deref() == Some(of);
+        item.name == name || name.split_once(':').is_some_and(|(of, tool)| tool == item.name && is_of(of))
+    };
+    let found: Vec<&str> = catalog.items().iter().filter(|item| is_called(item)).map(|item| item.id.as_str()).collect();
+    match found.as_slice() {
+        [id] => Ok((*id).to_owned()),
+        [] => {
+            let known = catalog.items().iter().flat_map(|item| [item.id.as_str(), item.name.as_str()]).collect();
+            let meant = nearest(name, &known).map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            bail!("{option}: no tool is called `{name}`{meant}");
+        }
+        several => bail!("{option}: {} tools are called `{name}`; write {}", several.len(), several.join(" or ")),
+    }
+}
+
 /// Reads a configuration file (TOML); `None` gives the default.
 pub(super) fn read_config(path: Option<&Path>) -> Result<RoutingConfig> {
     let Some(path) = path else { return Ok(RoutingConfig::default()) };
@@ -79,4 +104,30 @@ pub(super) fn read_config(path: Option<&Path>) -> Result<RoutingConfig> {
     let config: RoutingConfig = toml::from_str(&text).with_context(|| path.display().to_string())?;
     config.validate().with_context(|| path.display().to_string())?;
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_named_by_its_id_or_by_a_name_that_only_one_has() {
+        let text = r#"{"tools": [{"name": "send", "server": "mail"}, {"name": "send", "server": "chat"}, {"name": "read", "server": "mail"}]}"#;
+        let catalog = Catalog::from_json(text).unwrap();
+        let id = |name: &str| catalog.items().iter().find(|item| item.id.starts_with(name)).unwrap().id.clone();
+        for (name, expected) in [
+            (id("mail:read"), Ok("mail:read")),
+            ("read".to_owned(), Ok("mail:read")),
+            ("chat:send".to_owned(), Ok("chat:send")),
+            ("send".to_owned(), Err("--pin: 2 tools are called `send`; write chat:send#")),
+            ("raed".to_owned(), Err("--pin: no tool is called `raed`; did you mean `read`?")),
+            ("zzz".to_owned(), Err("--pin: no tool is called `zzz`")),
+        ] {
+            match (id_of(&catalog, "--pin", &name), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, id(expected)),
+                (Err(said), Err(expected)) => assert!(said.to_string().starts_with(expected), "{said}"),
+                (found, expected) => panic!("{name}: {found:?}, not {expected:?}"),
+            }
+        }
+    }
 }

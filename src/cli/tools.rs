@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value, json};
 
 use contextweaver_core::catalog::{CallNames, ToolFormat};
@@ -29,17 +29,20 @@ impl ValueEnum for WrittenFormat {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.key()).help(self.0.name()))
+        let help = match self.0 {
+            ToolFormat::Native => "this program's own form, which keeps everything",
+            ToolFormat::WeaverSpec => "choice cards, which have no schemas",
+            ToolFormat::Mcp => "as an MCP server lists its tools",
+            format => format.name(),
+        };
+        Some(PossibleValue::new(self.0.key()).help(help))
     }
 }
 
-/// The form of the list of a request: any that is written but the native one, which nobody is sent.
-pub(super) fn of_request(text: &str) -> Result<ToolFormat, String> {
-    let formats = || ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
-    formats().find(|format| format.key() == text).ok_or_else(|| {
-        let keys: Vec<&str> = formats().map(ToolFormat::key).collect();
-        format!("use one of {}", keys.join(", "))
-    })
+/// Reads the form of the list of a request: any that is written but the native one, which nobody is sent.
+pub(super) fn of_request() -> impl TypedValueParser<Value = ToolFormat> {
+    let formats = ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
+    PossibleValuesParser::new(formats.map(ToolFormat::key)).try_map(|key| ToolFormat::of_request(&key))
 }
 
 /// Writes the names that `wanted` takes, each with the id behind it; of a tool with renamed arguments an object that

@@ -41,9 +41,9 @@ impl ReadError {
 /// Why something was not read whole.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// The system does not give it.
-    #[error(transparent)]
-    System(#[from] io::Error),
+    /// The system does not give it. Its own words are no cause beside these.
+    #[error("{}", in_words(.0))]
+    System(io::Error),
     /// It is over the bound.
     #[error("it has more than {}", size(*most))]
     TooLarge {
@@ -53,6 +53,22 @@ pub enum Unread {
     /// It was to be text.
     #[error("it is not UTF-8; save it as UTF-8")]
     NotText,
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// What the system says of a file that cannot be read, as people say it.
+#[must_use]
+pub fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// A number of bytes, in MiB where that is a whole number.

@@ -223,7 +223,7 @@ mod tests {
         };
         assert_eq!(
             message(&verified),
-            "DOWNLOADS/toolalpaca/data/eval_simulated.json: not read: No such file or directory (os error 2); \
+            "DOWNLOADS/toolalpaca/data/eval_simulated.json: not read: there is no such file; \
              run `contextweaver gold fetch toolalpaca`"
         );
         let put = |path: &str, text: &str| {

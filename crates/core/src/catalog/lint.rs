@@ -332,7 +332,10 @@ fn unread_member(members: &Map<String, Value>, depth: usize) -> Option<String> {
             Value::Object(inner) => {
                 let typed = inner.get("type").and_then(Value::as_str);
                 let is_object = typed.is_some_and(|kind| kind.eq_ignore_ascii_case("object"));
-                if is_object || inner.get("properties").is_some_and(Value::is_object) {
+                // Parameters by their names, each with a type.
+                let are_typed =
+                    !inner.is_empty() && inner.values().all(|one| one.get("type").is_some_and(Value::is_string));
+                if is_object || are_typed || inner.get("properties").is_some_and(Value::is_object) {
                     return Some(at);
                 }
                 (depth < DEPTH).then(|| unread_member(inner, depth + 1)).flatten().map(|below| at + &below)
@@ -571,12 +574,17 @@ mod tests {
             json!({"type": "function", "function": {"name": "d", "description": "D", "arguments": schema}}),
             json!({"name": "e", "description": "E", "outputSchema": schema, "annotations": {"type": "object"}}),
             json!({"name": "f", "description": "F", "input_schema": schema, "inputs": schema}),
+            json!({"name": "g", "description": "G", "inputs": {"city": {"type": "string"}}, "output_type": "string"}),
+            json!({"name": "h", "description": "H", "parameter_definitions": {"city": {"type": "str", "required": true}}}),
+            json!({"name": "i", "description": "I", "inputs": {}, "limits": {"calls": 3}}),
         ];
         insta::assert_snapshot!(found(&tools), @r#"
         {"id":"s:a#fdad281d","severity":"error","problem":"unread_schema","at":"/inputs"}
         {"id":"s:b#0eb0d799","severity":"error","problem":"unread_schema","at":"/spec/in~1put"}
         {"id":"s:c#b1acd239","severity":"error","problem":"unread_schema","at":"/parameters"}
         {"id":"s:d#e4a2c692","severity":"error","problem":"unread_schema","at":"/arguments"}
+        {"id":"s:g#934e1be4","severity":"error","problem":"unread_schema","at":"/inputs"}
+        {"id":"s:h#8b93102d","severity":"error","problem":"unread_schema","at":"/parameter_definitions"}
         "#);
     }
 

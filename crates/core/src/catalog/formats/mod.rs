@@ -407,8 +407,13 @@ fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
         Some(id) if frameworks::is_of_provider(members) => id,
         _ => by_type.or_else(|| by_key().map(String::as_str)).filter(|_| !is_definition(members))?,
     };
-    let problem = format!("`{}` is run by the provider and has no definition", super::load::shortened(name));
-    Some(Fault::new(problem).with_fix("remove it"))
+    let name = super::load::shortened(name);
+    // No provider has a dot in a type; a path to a class is how a framework writes its own.
+    if !frameworks::is_of_provider(members) && name.contains('.') {
+        let fault = Fault::new(format!("a definition of the type `{name}` is of no known form"));
+        return Some(fault.with_fix("write it as MCP has it: `name`, `description` and `inputSchema`"));
+    }
+    Some(Fault::new(format!("`{name}` is run by the provider and has no definition")).with_fix("remove it"))
 }
 
 /// A tool with this schema, and in its metadata what is left of the definition.

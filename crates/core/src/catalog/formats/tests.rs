@@ -729,6 +729,7 @@ fn what_is_no_tool_is_refused_with_its_place() {
         json!([{"googleSearch": {}}]),
         json!({"tools": {"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider-defined", "id": "openai.web_search", "args": {}}}}),
         json!({"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider", "id": "openai.web_search", "name": "web", "args": {"maxUses": 3}}}),
+        json!([{"type": "haystack.tools.tool.Tool", "data": {"name": "x", "description": "d", "parameters": schema()}}]),
         json!([{"type": "function", "function": {"description": "nameless"}}]),
         json!([{"type": "function", "function": {"name": "x", "parameters": [1]}}]),
         json!([{"functionDeclarations": [{"name": "x"}, {"name": "y", "parametersJsonSchema": 3}]}]),
@@ -756,6 +757,7 @@ fn what_is_no_tool_is_refused_with_its_place() {
     tools[0]: `googleSearch` is run by the provider and has no definition; remove it
     tools["web"]: `openai.web_search` is run by the provider and has no definition; remove it
     "web": `openai.web_search` is run by the provider and has no definition; remove it
+    tools[0]: a definition of the type `haystack.tools.tool.Tool` is of no known form; write it as MCP has it: `name`, `description` and `inputSchema`
     tools[0]: `name` is missing or empty; correct it
     tools[0] `x`: `parameters` must be an object, not an array; correct it
     tools[0].functionDeclarations[1] `y`: `parametersJsonSchema` must be an object, not a number; correct it

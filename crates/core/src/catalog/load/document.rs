@@ -117,12 +117,14 @@ pub(super) struct Document<'t> {
     /// The version that it gives its server.
     pub(super) server_version: Option<String>,
     pub(super) entries: Vec<Entry<'t>>,
+    /// Whether it is one page of an answer, and the others are missing.
+    pub(super) is_page: bool,
 }
 
 impl<'t> Document<'t> {
     /// Definitions of which the file names no server.
     fn of(entries: Vec<Entry<'t>>) -> Self {
-        Self { server: None, server_version: None, entries }
+        Self { server: None, server_version: None, entries, is_page: false }
     }
 }
 
@@ -163,6 +165,8 @@ struct Top<'t> {
     templates: Option<&'t RawValue>,
     /// What an export of flows has.
     flows: Option<IgnoredAny>,
+    #[serde(borrow, rename = "nextCursor")]
+    next_cursor: Option<&'t RawValue>,
     #[serde(borrow)]
     result: Option<&'t RawValue>,
     #[serde(borrow)]
@@ -181,13 +185,23 @@ struct Lists<'t> {
     resource_templates: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
     prompts: Option<Vec<&'t RawValue>>,
+    #[serde(borrow, rename = "nextCursor")]
+    next_cursor: Option<&'t RawValue>,
 }
 
 impl Lists<'_> {
+    /// Whether a server said where its list goes on.
+    fn is_page(&self) -> bool {
+        self.next_cursor.is_some_and(|cursor| !["null", "\"\""].contains(&cursor.get()))
+    }
+
     fn is_none(&self) -> bool {
         self.tools.is_none() && self.resources.is_none() && self.resource_templates.is_none() && self.prompts.is_none()
     }
 }
+
+/// The fix for a file that has no definitions.
+const GIVE_TOOLS: &str = "give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`";
 
 /// The fix for a file that is almost in the native form.
 const WRITE_NATIVE: &str = "write the native form as {\"schema\": 1, \"items\": [...]}";
@@ -213,19 +227,20 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
             Err(top_level(Fault::new("the file is empty").with_fix(fix)))
         }
         Some(_) => {
-            // Either malformed or a scalar; the parser knows where a malformed text goes wrong.
-            serde_json::from_str::<&RawValue>(text).map_err(|error| located(&error))?;
-            Err(top_level(Fault::new("expected an array of tools or an object")))
+            let is_json = serde_json::from_str::<&RawValue>(text).is_ok();
+            let problem = if is_json { "expected an array of tools or an object" } else { "it is not JSON" };
+            Err(top_level(Fault::new(problem).with_fix(GIVE_TOOLS)))
         }
     }
 }
 
 fn parse_object(text: &str) -> Result<Document<'_>, Located> {
-    let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
+    let top: Top<'_> = serde_json::from_str(text).map_err(|error| of_lines(text).unwrap_or_else(|| located(&error)))?;
     let Named { name: server, version: server_version } = server_of(top.server, top.server_info)?;
     let fastmcp = top.server.is_some_and(|server| server.get().starts_with('{'));
     let (resources, resource_templates) = (top.resources, top.resource_templates);
-    let lists = Lists { tools: top.tools, resources, resource_templates, prompts: top.prompts };
+    let next_cursor = top.next_cursor;
+    let lists = Lists { tools: top.tools, resources, resource_templates, prompts: top.prompts, next_cursor };
     let within = |place: &str, error: &serde_json::Error| Located {
         place: place.to_owned(),
         fault: Fault::new(without_position(error)),
@@ -250,6 +265,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         },
     };
     let has_lists = !lists.is_none();
+    let is_page = lists.is_page();
     let mut entries = Vec::new();
     if let Some(functions) = top.functions.filter(|_| lists.is_none()) {
         let functions: Vec<&RawValue> =
@@ -257,14 +273,16 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
         entries.extend(listed(Form::Functions, functions));
     } else if lists.is_none() {
         entries = whole(text).ok_or_else(|| {
-            let problem = match top.flows {
-                None => "it has none of the keys `tools`, `resources`, `prompts` and `items`",
-                Some(_) => "`flows` has no flow of ChainWeaver: an object with `steps`, or with an `id`",
+            let (problem, fix) = match top.flows {
+                None if is_of_a_client(text) => (
+                    "it is the file of an MCP client: it names servers, and no tools",
+                    "`contextweaver init DIR --client FILE` puts a gateway in front of the servers, and `contextweaver mcp \
+                     capture` saves the tools of one",
+                ),
+                None => ("it has none of the keys `tools`, `resources`, `prompts` and `items`", GIVE_TOOLS),
+                Some(_) => ("`flows` has no flow of ChainWeaver: an object with `steps`, or with an `id`", GIVE_TOOLS),
             };
-            top_level(
-                Fault::new(problem)
-                    .with_fix("give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`"),
-            )
+            top_level(Fault::new(problem).with_fix(fix))
         })?;
     }
     let tools = lists.tools.unwrap_or_default().0.into_iter().enumerate();
@@ -280,7 +298,25 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     if has_lists && top.flows.is_some() {
         entries.extend(whole(text).into_iter().flatten());
     }
-    Ok(Document { server, server_version, entries })
+    Ok(Document { server, server_version, entries, is_page })
+}
+
+/// Whether an object names servers as MCP clients do.
+fn is_of_a_client(text: &str) -> bool {
+    const KEYS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
+    let Ok(Value::Object(members)) = serde_json::from_str(text) else { return false };
+    let is_server = |entry: &Value| ["command", "url"].iter().any(|key| entry.get(*key).is_some());
+    let has_servers = |servers: &Value| servers.as_object().is_some_and(|servers| servers.values().any(is_server));
+    KEYS.iter().any(|key| members.get(*key).is_some_and(has_servers))
+}
+
+/// The fault of a text that is not one document, but one in each line.
+fn of_lines(text: &str) -> Option<Located> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(2);
+    let is_object = |line: &str| serde_json::from_str::<Map<String, Value>>(line).is_ok();
+    let are_objects = lines.next().is_some_and(is_object) && lines.next().is_some_and(is_object);
+    are_objects
+        .then(|| top_level(Fault::new("each line is a document of its own").with_fix("put the lines into one array")))
 }
 
 /// What a file says of its server.

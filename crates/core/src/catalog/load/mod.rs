@@ -32,7 +32,7 @@ pub(super) use self::mcp::{begin, begin_prompt, settle_safety, take_hints, take_
 pub(super) use self::native::{FIELDS, all_metadata, is_version_of};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
-use crate::files::{Unread, read_at_most};
+use crate::files::{Unread, in_words, read_at_most};
 
 /// Larger files are refused: no real catalog comes near, and the whole file is held in memory.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -231,7 +231,7 @@ impl Catalog {
     pub fn from_json_of(json: &str, server: Option<&str>) -> Result<Self, CatalogError> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let wrong = |Located { place, fault }| CatalogError::Definition { place, fault };
-        let Document { server: named, server_version, entries } = document::parse(json).map_err(wrong)?;
+        let Document { server: named, server_version, entries, .. } = document::parse(json).map_err(wrong)?;
         let mut sieve = Sieve::new(Strictness::Strict);
         let mut drafts = Vec::with_capacity(entries.len());
         let server = (named.as_deref().or(server), server_version.as_deref());
@@ -473,7 +473,7 @@ fn read_file(
 
 /// The text of a file of at most `limit` bytes; `fix` is what to do about a larger one.
 fn read_text(path: &Path, limit: u64, fix: &str) -> Result<String, CatalogError> {
-    let unreadable = |error: std::io::Error| read_error(path, Fault::new(error.to_string()));
+    let unreadable = |error: std::io::Error| read_error(path, Fault::new(in_words(&error)));
     if path.is_dir() {
         return Err(read_error(path, Fault::new("it is a folder").with_fix("replace it with a catalog file")));
     }
@@ -512,6 +512,11 @@ fn read_entries(
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
+    if document.is_page {
+        let fault = Fault::new("what follows: this is one page of a longer answer");
+        let fault = fault.with_fix("`contextweaver mcp capture` saves all of it");
+        sieve.skip(CatalogError::Parse { path: path.to_owned(), place: "nextCursor".to_owned(), fault });
+    }
     drafts.reserve(document.entries.len());
     let server = (document.server.as_deref().or(server), document.server_version.as_deref());
     read_definitions(Some(&Arc::from(path)), document.entries.iter().cloned(), server, drafts, sieve)
@@ -661,6 +666,47 @@ mod tests {
                 "mcp:read_file#85b56782 | tool `read_file` of - |  | Undeclared effects\n",
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn one_page_of_an_answer_is_said_to_be_one() {
+        let page = |cursor: &str| format!(r#"{{"tools": [{{"name": "a"}}], "nextCursor": {cursor}}}"#);
+        for (cursor, is_page) in [(r#""abc""#, true), ("null", false), ("\"\"", false)] {
+            for text in [page(cursor), format!(r#"{{"jsonrpc": "2.0", "id": 1, "result": {}}}"#, page(cursor))] {
+                let loaded = load_text("a.json", &text, STRICT).unwrap();
+                let said: Vec<String> = loaded.left_out.iter().map(|left| left.reason.clone()).collect();
+                let expected =
+                    "what follows: this is one page of a longer answer; `contextweaver mcp capture` saves all of it";
+                assert_eq!(said, if is_page { vec![expected] } else { vec![] }, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_of_tools_is_told_apart() {
+        let cases = [
+            ("notes.txt", "hello there", "top level: it is not JSON; give a list of tools"),
+            (
+                "a.json",
+                "{\"name\": \"a\"}\n{\"name\": \"b\"}\n",
+                "each line is a document of its own; put the lines into one array",
+            ),
+            (
+                "mcp.json",
+                r#"{"mcpServers": {"a": {"command": "npx"}}}"#,
+                "it is the file of an MCP client: it names servers, and no tools",
+            ),
+            (
+                "mcp.json",
+                r#"{"servers": {"a": {"url": "https://a"}}, "inputs": []}"#,
+                "`contextweaver init DIR --client FILE`",
+            ),
+            ("a.json", r#"{"servers": {}}"#, "it has none of the keys"),
+        ];
+        for (name, text, expected) in cases {
+            let said = load_text(name, text, STRICT).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
         }
     }
 
@@ -850,8 +896,8 @@ items:
         a.json: top level: the file is empty; put a server's answer to `tools/list` in it, or leave it out with --lenient
         a.json: line 2, column 11: expected value; correct it, or leave it out with --lenient
         a.json: line 1, column 14: EOF while parsing a list; correct it, or leave it out with --lenient
-        a.json: top level: expected an array of tools or an object; correct it, or leave it out with --lenient
-        a.json: line 1, column 2: expected ident; correct it, or leave it out with --lenient
+        a.json: top level: expected an array of tools or an object; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
+        a.json: top level: it is not JSON; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
         the catalog is empty: a.json: no tools, resources or prompts are listed
         the catalog is empty: a.json: no tools, resources or prompts are listed
         a.json: top level: it has none of the keys `tools`, `resources`, `prompts` and `items`; give a list of tools, such as an answer to `tools/list` or a file of `mcp capture`, or leave it out with --lenient
@@ -920,7 +966,7 @@ items:
             load::<&Path>(&[], STRICT).unwrap_err().to_string(),
         ];
         insta::assert_snapshot!(messages.join("\n"), @r"
-        /absent.json: No such file or directory (os error 2)
+        /absent.json: there is no such file
         /empty: the folder has no *.json, *.yaml or *.yml file and no SKILL.md
         /outer/inner.json: it is a folder; replace it with a catalog file
         the catalog is empty: /outer: 1 left out, the first one /outer/inner.json: it is a folder; replace it with a catalog file
