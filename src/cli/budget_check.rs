@@ -32,7 +32,7 @@ pub(super) struct Args {
     phase: Vec<Phase>,
     #[command(flatten)]
     prompt: PromptArgs,
-    /// Maximum tokens of a prompt
+    /// Fail if a compiled prompt has more tokens than this
     #[arg(long, value_name = "N")]
     max_tokens: usize,
     /// An event that each prompt must show; may be repeated

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::files::{Overwrite, begins_as};
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::files::replace_file;
-use contextweaver_routing::{Router, save};
+use contextweaver_routing::{INDEX_FILE, Router, save};
 
 /// Build the index and choice graph of a catalog and save them
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  contextweaver build --catalog servers/ --out servers.cwx\n  contextweaver route --catalog servers/ --index servers.cwx \"who is on call\""
+    after_help = "Examples:\n  contextweaver build --catalog servers/ --out servers.cwx\n  contextweaver route --catalog servers/ --index servers.cwx \"who is on call\""
 )]
 pub(super) struct Args {
     #[command(flatten)]
@@ -24,6 +25,8 @@ pub(super) struct Args {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -31,6 +34,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     args.source.files().read("--config", &args.config).written("--out", [&args.out]).check()?;
+    args.overwrite.check(&args.out, "an index", |bytes| begins_as(bytes, INDEX_FILE))?;
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
     let router = Router::build(catalog, config)?;

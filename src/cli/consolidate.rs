@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::files::Files;
+use super::files::{Files, Overwrite};
 use super::ingest::prefix;
 use super::session::{context_config, load};
 use super::{Format, Outcome, counted, note, print_json};
@@ -31,6 +31,8 @@ pub(super) struct Args {
     /// The memory file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// The day to count as today, e.g. 2026-11-24; without it nothing fades
     #[arg(long, value_name = "DAY")]
     as_of: Option<Day>,
@@ -57,6 +59,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let sessions = args.sessions.iter().filter_map(|argument| Some(place(argument).ok()?.0));
     let sessions = sessions.filter(|path| !matches!(memory(path), Ok(Some(_))));
     Files::default().read("SESSION", sessions).read("--config", &args.config).written("--out", [&args.out]).check()?;
+    args.overwrite.check(&args.out, "a memory", MemoryFile::is_one)?;
     let (mut sessions, mut memories): (Vec<(String, Option<Day>, Session)>, _) = (Vec::new(), Vec::new());
     for argument in &args.sessions {
         let (path, day) = place(argument)?;

@@ -7,12 +7,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use super::files::Files;
+use super::files::{Files, Overwrite};
 use super::ingest::{prefix, read};
 use super::session::load;
 use super::{Outcome, note};
 use contextweaver_context::adapters::{
-    Conversation, Event, Format, episodes_to_lines, facts_to_lines, recognise, to_mcp_result,
+    Conversation, Event, Format, episodes_to_lines, facts_to_lines, from_mcp_result, read_episodes, read_facts,
+    recognise, to_mcp_result,
 };
 use contextweaver_context::event::{ItemKind, ToolOutput};
 use contextweaver_context::store::Results;
@@ -43,6 +44,8 @@ pub(super) struct Args {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// What a conversation is written as.
@@ -56,6 +59,20 @@ enum To {
     Facts,
     /// What happened before it, for `ingest --episodes`.
     Episodes,
+}
+
+impl To {
+    /// What a file is called that it may take the place of, and how one is told.
+    fn kind(self) -> (&'static str, fn(&[u8]) -> bool) {
+        match self {
+            Self::Format(_) => ("a conversation", |bytes| recognise(bytes, "").is_ok()),
+            Self::Mcp => ("the result of a tool", |bytes| {
+                std::str::from_utf8(bytes).is_ok_and(|text| from_mcp_result(text).is_ok())
+            }),
+            Self::Facts => ("a list of facts", |bytes| read_facts(bytes).is_ok()),
+            Self::Episodes => ("a list of episodes", |bytes| read_episodes(bytes).is_ok()),
+        }
+    }
 }
 
 impl ValueEnum for To {
@@ -87,6 +104,8 @@ impl ValueEnum for To {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--events", &args.events).read("--session", &args.session);
     files.written("--out", &args.out).check()?;
+    let (what, is_one) = args.to.kind();
+    args.out.iter().try_for_each(|path| args.overwrite.check(path, what, is_one))?;
     let conversation = conversation(args)?;
     let text = match args.to {
         To::Format(format) => {

@@ -65,6 +65,35 @@ impl Files {
     }
 }
 
+/// Whether a file of another kind may be overwritten
+#[derive(Debug, clap::Args)]
+pub(super) struct Overwrite {
+    /// Overwrite the file of --out even if it holds something else than what is written
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+impl Overwrite {
+    /// Refuses an output in the place of a file that is not `what` already, as `is_one` tells by its bytes.
+    ///
+    /// # Errors
+    /// Names the file.
+    pub(super) fn check(&self, out: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+        let holds_something = out.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+        if self.force || !holds_something || std::fs::read(out).is_ok_and(|bytes| is_one(&bytes)) {
+            return Ok(());
+        }
+        bail!("--out {}: it is there, and not {what}; name another file, or overwrite it with --force", out.display());
+    }
+}
+
+/// Whether a file of ours begins with what tells its kind.
+pub(super) fn begins_as(bytes: &[u8], format: &str) -> bool {
+    const LOOKED_AT: usize = 100;
+    let start = bytes.get(..LOOKED_AT).unwrap_or(bytes);
+    String::from_utf8_lossy(start).contains(&format!("\"{format}\""))
+}
+
 /// The option that names a page to write.
 const PAGE: &str = "--html";
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use super::files::Files;
-use super::session::{SessionSource, context_config, save};
+use super::files::{Files, Overwrite};
+use super::session::{SessionSource, context_config, refuse_other, save};
 use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
@@ -43,6 +43,8 @@ pub(super) struct Args {
     /// ends in `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -69,6 +71,7 @@ impl From<Reader> for Audience {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.config);
     files.written("--out", &args.out).check()?;
+    args.out.iter().try_for_each(|path| refuse_other(path, &args.overwrite))?;
     let config = context_config(args.config.as_deref())?;
     let session = args.source.load()?;
     let memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };

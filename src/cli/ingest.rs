@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::files::Files;
-use super::session::{context_config, save};
+use super::files::{Files, Overwrite};
+use super::session::{context_config, refuse_other, save};
 use super::{Outcome, counted, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
@@ -17,7 +17,7 @@ use contextweaver_core::files::ReadError;
 /// Read a conversation in any known format into a session file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs, messages of LangChain and Pydantic AI.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
+    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs, messages of LangChain and Pydantic AI.\n\nExamples:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
 )]
 pub(super) struct Args {
     /// The conversation; `-` is standard input
@@ -26,6 +26,8 @@ pub(super) struct Args {
     /// The session file to write; an SQLite store if it ends in `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Facts to remember (JSON or JSONL)
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
@@ -50,6 +52,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--events", [&args.events]).read("--facts", &args.facts);
     let files = files.read("--episodes", &args.episodes).read("--config", &args.config);
     files.written("--out", [&args.out]).check()?;
+    refuse_other(&args.out, &args.overwrite)?;
     let config = config(args)?;
     let place = args.events.display().to_string();
     let hooks = outside::hooks(&config)?;

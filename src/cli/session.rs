@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 
+use super::files::{Overwrite, begins_as};
 use super::outside;
+use contextweaver_context::adapters::SESSION_FILE;
 use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall_for};
 use contextweaver_context::store::database::Database;
@@ -16,7 +18,7 @@ use contextweaver_context::{ContextConfig, ContextConfigError, ContextPack, Fire
 /// Which session
 #[derive(Debug, Args)]
 pub(super) struct SessionSource {
-    /// Session file, as `contextweaver ingest` writes it, or SQLite store of a program
+    /// Session file, as `contextweaver ingest` writes it, or a program's SQLite store
     #[arg(long, value_name = "FILE")]
     pub(super) session: PathBuf,
 }
@@ -41,6 +43,23 @@ pub(super) fn load(path: &Path) -> Result<Session> {
     }
 }
 
+/// Refuses to write a session in the place of something else.
+///
+/// # Errors
+/// Names the file.
+pub(super) fn refuse_other(path: &Path, overwrite: &Overwrite) -> Result<()> {
+    // What is in a store is looked at when it is opened.
+    if is_store(path) {
+        return Ok(());
+    }
+    overwrite.check(path, "a session", |bytes| begins_as(bytes, SESSION_FILE))
+}
+
+/// Whether the name of a file says that it is an SQLite store.
+fn is_store(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sqlite" || end == "db")
+}
+
 /// Writes a session as what the name of the file says: `.sqlite` and `.db` are SQLite stores, everything else is a session
 /// file.
 ///
@@ -49,7 +68,7 @@ pub(super) fn load(path: &Path) -> Result<Session> {
 /// # Errors
 /// Names the file, when it cannot be written or is a store with something in it.
 pub(super) fn save(session: &Session, path: &Path) -> Result<()> {
-    if !path.extension().is_some_and(|end| end == "sqlite" || end == "db") {
+    if !is_store(path) {
         return Ok(session.save(path)?);
     }
     let is_new = !path.exists();
@@ -78,17 +97,17 @@ fn is_empty(stores: &Stores) -> Result<bool, StoreError> {
 /// What a prompt is compiled for
 #[derive(Debug, Args)]
 pub(super) struct PromptArgs {
-    /// What the events are compared with: what is asked or being done
+    /// What is being asked or done; events that fit it are kept first
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) query: String,
-    /// Maximum tokens of the prompt [default: the configuration's for the phase]
+    /// The budget to compile the prompt for, in tokens [default: the configuration's for the phase]
     #[arg(long, value_name = "N")]
     pub(super) budget: Option<usize>,
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Memory to search for what the query asks: memory file, session, facts, Markdown
-    /// document or folder of them, cards (JSON), SQLite store, or address of a Mem0
+    /// document or folder of them, cards (JSON), SQLite store, or address of a Mem0 service
     #[arg(long, value_name = "SOURCE")]
     pub(super) memory: Option<String>,
     /// Maximum tokens to take from the memory

@@ -22,7 +22,9 @@ use super::semantic::Table;
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::hex;
 
-const FORMAT: &str = "contextweaver-index";
+/// What an index file says that it is, in its first line.
+pub const INDEX_FILE: &str = "contextweaver-index";
+
 const SCHEMA: u32 = 8;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -106,7 +108,7 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
         index.image()
     };
     let header = Header {
-        format: FORMAT.to_owned(),
+        format: INDEX_FILE.to_owned(),
         schema: SCHEMA,
         version: VERSION.to_owned(),
         items: catalog.len(),
@@ -185,7 +187,7 @@ impl Saved {
         let damaged = |reason: String| IndexFileError::Damaged(reason);
         let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(not_one)?;
         let head: serde_json::Value = serde_json::from_slice(&bytes[..end]).map_err(|_| not_one())?;
-        if head.get("format").and_then(serde_json::Value::as_str) != Some(FORMAT) {
+        if head.get("format").and_then(serde_json::Value::as_str) != Some(INDEX_FILE) {
             return Err(not_one());
         }
         if head.get("schema").and_then(serde_json::Value::as_u64) != Some(u64::from(SCHEMA)) {

@@ -42,7 +42,7 @@ pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};
 pub use hit::{Hit, SCORE_UNITS};
 pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Query, QueryTerm, Scratch, TermId};
-pub use index_file::{IndexFileError, catalog_sha256, load, load_graph, open_index, save};
+pub use index_file::{INDEX_FILE, IndexFileError, catalog_sha256, load, load_graph, open_index, save};
 pub use path::{Listing, Path, PathError, resolve};
 pub use postings::Posting;
 pub use router::{

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{counted, load_options};
-use crate::cli::files::Files;
+use crate::cli::files::{Files, Overwrite};
 use crate::cli::tools::{WrittenFormat, write_names};
 use crate::cli::{Outcome, note};
 use contextweaver_core::catalog::{CallNames, LeftOut, ToolFormat, load, mcp_listing};
@@ -33,6 +33,8 @@ pub(in crate::cli) struct ConvertArgs {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Write the name that each tool is called by, with its id and the names of renamed arguments, to this file (JSON)
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
@@ -46,6 +48,9 @@ pub(in crate::cli) struct ConvertArgs {
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("PATH", &args.paths);
     files.written("--out", &args.out).written("--names", &args.names).check()?;
+    if let Some(path) = &args.out {
+        args.overwrite.check(path, "a list of tools", |_| load(&[path], load_options(true)).is_ok())?;
+    }
     let loaded = load(&args.paths, load_options(args.lenient))?;
     for LeftOut { place, reason } in &loaded.left_out {
         note(&format!("left out: {place}: {reason}"));

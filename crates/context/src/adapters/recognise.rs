@@ -163,25 +163,6 @@ impl Format {
         };
         writer.remarks(conversation)
     }
-
-    /// What tells the format from the others, for messages.
-    fn sign(self) -> &'static str {
-        match self {
-            Self::SessionLines => "one object per line with `type` and `text`",
-            Self::SessionJson => "an object with `events`",
-            Self::Recorded => "an object with `goal` and `calls`",
-            Self::OpenaiChat | Self::Anthropic => "a list of messages with `role`, or an object with `messages`",
-            Self::OpenaiResponses => "a list of items with `type`, or an object with `input` or `output`",
-            Self::Gemini => "a list of contents with `parts`, or an object with `contents`",
-            Self::A2aTask => "an object with `status` and `artifacts` or `history`",
-            Self::ClaudeCode => "one object per line with `type`, `message` and `uuid`",
-            Self::Codex => "one object per line with `type` and `payload`",
-            Self::Otel => "an object with `resourceSpans`",
-            Self::LangSmith => "a list of runs with `run_type`",
-            Self::LangChain => "a list of messages with `type` and `data`",
-            Self::PydanticAi => "a list of messages with `kind` and `parts`",
-        }
-    }
 }
 
 impl fmt::Display for Format {
@@ -244,9 +225,20 @@ fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(
     for (number, line) in lines(bytes).take(LOOKED_AT).enumerate() {
         let line = line.map(|(_, line)| serde_json::from_str::<Value>(line));
         match line {
+            Ok(Ok(line)) if number == 0 && is_message(&line) => {
+                // The same as the messages in a list, which is what their formats have.
+                return recognise(documents(bytes)?.to_string().as_bytes(), prefix);
+            }
+            Ok(Ok(line)) if number == 0 && line.get("messages").is_some_and(Value::is_array) => {
+                let reason = "each line is a conversation of its own; read them one by one, each from a file";
+                return Err(AdapterError::new("", reason));
+            }
             Ok(Ok(line @ Value::Object(_))) => format = of_line(&line),
             Err(error) if number == 0 => return Err(error),
-            _ if number == 0 => return Err(AdapterError::new("", format!("neither JSON nor JSON lines: {error}"))),
+            _ if number == 0 => {
+                let fix = "give a conversation as JSON; docs/formats.md#conversations has examples";
+                return Err(AdapterError::new("", format!("neither JSON nor JSON lines: {error}; {fix}")));
+            }
             // Its reader says what is wrong there.
             _ => break,
         }
@@ -263,6 +255,11 @@ fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(
         _ => from_session_lines(bytes, prefix),
     };
     conversation.map(|conversation| (format, conversation))
+}
+
+/// Whether a line is a message of a chat, which no format has that is made of lines.
+fn is_message(line: &Value) -> bool {
+    line.get("role").is_some_and(Value::is_string) && line.get("type").is_none()
 }
 
 /// The documents of a file that has one a line.
@@ -333,10 +330,11 @@ fn of_messages(messages: &Value, has_system: bool) -> Format {
 }
 
 fn unknown(document: &Value) -> AdapterError {
-    let known: Vec<String> = Format::ALL.iter().map(|format| format!("{format} ({})", format.sign())).collect();
+    let known: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
     let hint = match document {
+        document if is_tools(document) => "; it looks like a list of tools, which commands take with --catalog",
         Value::Object(members) if members.contains_key("content") || members.contains_key("structuredContent") => {
-            "; it looks like one result of an MCP tool, which is not a conversation"
+            "; it looks like one result of an MCP tool"
         }
         Value::Object(members) if members.contains_key("type") => {
             return AdapterError::new(
@@ -357,7 +355,21 @@ fn unknown(document: &Value) -> AdapterError {
         }
         other => describe(other).to_owned(),
     };
-    AdapterError::new("", format!("{keys} is not a conversation{hint}; the known formats are {}", known.join(", ")))
+    let known = known.join(", ");
+    let reason =
+        format!("{keys} is not a conversation{hint}; known are {known}; docs/formats.md#conversations shows each");
+    AdapterError::new("", reason)
+}
+
+/// Whether a document is a list of definitions of tools.
+fn is_tools(document: &Value) -> bool {
+    const SCHEMAS: [&str; 4] = ["inputSchema", "input_schema", "parameters", "function"];
+    let list = document.as_array().or_else(|| {
+        let within = document.get("result").unwrap_or(document);
+        within.get("tools")?.as_array()
+    });
+    let is_tool = |tool: &Value| SCHEMAS.iter().any(|key| tool.get(*key).is_some());
+    list.is_some_and(|tools| tools.first().is_some_and(is_tool))
 }
 
 /// The bytes as text, checked.
@@ -409,6 +421,10 @@ mod tests {
         assert_eq!(format(line), "session JSONL: 1");
         assert_eq!(format(&format!("\u{feff}{line}\r\n\r\n{line}\r\n")), "session JSONL: 2");
         let said = json!({"role": "user", "content": "Hi"});
+        assert_eq!(format(&format!("{said}\n\n{said}\n")), "OpenAI chat messages: 2");
+        let thought =
+            json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "a", "signature": "b"}]});
+        assert_eq!(format(&format!("{said}\n{thought}\n")), "Anthropic messages: 2");
         let block = |block: Value| json!([{"role": "user", "content": [block]}]).to_string();
         for (document, expected) in [
             (json!({"event_count": 0, "events": []}).to_string(), "session JSON: 0"),
@@ -440,14 +456,21 @@ mod tests {
     #[test]
     fn what_is_no_conversation_says_what_is() {
         insta::assert_snapshot!(format(" \n"), @"the file is empty; expected a conversation");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is not a conversation; it looks like one result of an MCP tool, which is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is not a conversation; known are session JSONL, session JSON, recorded session, OpenAI chat messages, OpenAI Responses items, Anthropic messages, Gemini contents, A2A task, Claude Code transcript, Codex transcript, OpenTelemetry spans, LangSmith runs, LangChain messages, Pydantic AI messages; docs/formats.md#conversations shows each");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is not a conversation; it looks like one result of an MCP tool; known are session JSONL, session JSON, recorded session, OpenAI chat messages, OpenAI Responses items, Anthropic messages, Gemini contents, A2A task, Claude Code transcript, Codex transcript, OpenTelemetry spans, LangSmith runs, LangChain messages, Pydantic AI messages; docs/formats.md#conversations shows each");
+        let tools = "an array is not a conversation; it looks like a list of tools, which commands take with --catalog; known are";
+        assert!(format(r#"[{"name": "a", "inputSchema": {}}]"#).starts_with(tools));
+        assert!(
+            format(r#"{"jsonrpc": "2.0", "result": {"tools": [{"name": "a", "inputSchema": {}}]}}"#)
+                .contains("--catalog")
+        );
+        insta::assert_snapshot!(format("{\"messages\": []}\n{\"messages\": []}\n"), @"each line is a conversation of its own; read them one by one, each from a file");
         insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its only line is not an event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
         insta::assert_snapshot!(format(r#"{"format": "contextweaver session", "schema": 1, "events": []}"#), @"this is already a session; read it with --session, as in `contextweaver replay --session FILE`");
-        insta::assert_snapshot!(format("7"), @"a number is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
-        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"neither JSON nor JSON lines: EOF while parsing a list at line 1 column 24");
-        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"neither JSON nor JSON lines: EOF while parsing a value at line 3 column 0");
-        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"neither JSON nor JSON lines: recursion limit exceeded at line 1 column 128");
+        insta::assert_snapshot!(format("7"), @"a number is not a conversation; known are session JSONL, session JSON, recorded session, OpenAI chat messages, OpenAI Responses items, Anthropic messages, Gemini contents, A2A task, Claude Code transcript, Codex transcript, OpenTelemetry spans, LangSmith runs, LangChain messages, Pydantic AI messages; docs/formats.md#conversations shows each");
+        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"neither JSON nor JSON lines: EOF while parsing a list at line 1 column 24; give a conversation as JSON; docs/formats.md#conversations has examples");
+        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"neither JSON nor JSON lines: EOF while parsing a value at line 3 column 0; give a conversation as JSON; docs/formats.md#conversations has examples");
+        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"neither JSON nor JSON lines: recursion limit exceeded at line 1 column 128; give a conversation as JSON; docs/formats.md#conversations has examples");
         insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"line 2: byte 1 is not UTF-8; save the file as UTF-8");
     }
 

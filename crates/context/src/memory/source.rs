@@ -650,7 +650,7 @@ mod tests {
         for (wrong, said) in [
             (write("wrong.json", "[1]"), "no memories: [0]: expected an object"),
             (write("memory.json", r#"{"format": "contextweaver memory"}"#), "not a memory: missing field"),
-            (folder.path().join("absent.json"), "No such file"),
+            (folder.path().join("absent.json"), "there is no such file"),
         ] {
             let error = LocalMemories::load(&wrong).unwrap_err().to_string();
             assert!(error.starts_with("memory `/") && error.contains(said), "{error}");
