@@ -16,10 +16,10 @@ pub(super) struct HttpArgs {
     /// A file with the bearer token that clients must present
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A host name that clients may reach it by, or `*`; repeatable
+    /// A host name that clients may reach it by, or `*`; may be repeated
     #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
     allowed_hosts: Vec<HostRule>,
-    /// An origin whose pages may use it, or `*`; repeatable
+    /// An origin whose pages may use it, or `*`; may be repeated
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
     allowed_origins: Vec<OriginRule>,
 }

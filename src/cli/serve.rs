@@ -69,7 +69,7 @@ pub(super) struct Args {
     /// The callers, each with a token and bounds of its own (YAML or JSON); a hangup signal has the file read again
     #[arg(long, value_name = "FILE", conflicts_with = "token_file", help_heading = "HTTP")]
     callers: Option<PathBuf>,
-    /// A proxy that names the hosts of callers in `X-Forwarded-For`; repeatable
+    /// A proxy that names the hosts of callers in `X-Forwarded-For`; may be repeated
     #[arg(
         long = "trusted-proxy",
         value_name = "ADDRESS[/BITS]",

@@ -263,9 +263,10 @@ fn the_tools_found_are_the_list_of_a_request() {
     let wrong = [&["--as", "native"][..], &["--as", "openai", "--explain"], &["--names", "x.json"]];
     let wrong =
         wrong.map(|wrong| files.run(&[&["route", "--catalog", "tools.json", "an issue"][..], wrong].concat()).shown());
-    insta::assert_snapshot!(wrong.join("\n"), @r"
+    insta::assert_snapshot!(wrong.join("\n"), @"
     exit 2
-    error: invalid value 'native' for '--as <FORMAT>': use one of openai, openai-responses, anthropic, gemini, mcp, weaver-spec
+    error: invalid value 'native' for '--as <FORMAT>'
+      [possible values: openai, openai-responses, anthropic, gemini, mcp, weaver-spec]
 
     For more information, try '--help'.
 
@@ -451,7 +452,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     assert_eq!(files.names(), before, "a failed command left something behind");
     insta::assert_snapshot!(seen.join("\n"), @r#"
     route --catalog missing.json issue
-    error: missing.json: No such file or directory (os error 2)
+    error: missing.json: there is no such file
 
     route --catalog broken.json issue
     error: broken.json: line 2, column 17: expected value; correct it, or leave it out with --lenient
@@ -491,7 +492,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 
     route --catalog tools.json --config folder issue
-    error: folder: Is a directory (os error 21)
+    error: folder: it is a folder; name a file in it
 
     bench eval --catalog tools.json --queries absent.jsonl
     error: absent.jsonl:1: query `1`: no tool is called `create_isue`; the nearest name is `create_issue`
@@ -500,10 +501,10 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: fields.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category`, `draft` at column 53
 
     bench eval --catalog tools.json --queries missing.jsonl
-    error: missing.jsonl: No such file or directory (os error 2)
+    error: missing.jsonl: there is no such file
 
     route --catalog tools.json --exclude forge:create_issu issue
-    error: filter: exclude_ids: no item has the id `forge:create_issu`; did you mean `forge:create_issue#3955128d`?
+    error: --exclude: no tool is called `forge:create_issu`; did you mean `forge:create_issue#3955128d`?
 
     route --catalog tools.json --top-k 0 issue
     error: invalid value '0' for '--top-k <N>': give a whole number, at least 1
@@ -766,7 +767,7 @@ fn a_collector_that_cannot_be_used_is_named_before_anything_is_served() {
     files.write("wrong.yaml", "{otlp: {endpoint: here}}");
     files.write("more.yaml", "{otlp: {endpoint: 'http://127.0.0.1:1'}, mode: proxy}");
     for (file, reason) in [
-        ("none.yaml", "none.yaml: No such file or directory"),
+        ("none.yaml", "none.yaml: there is no such file"),
         ("wrong.yaml", "wrong.yaml: otlp.endpoint: must be the address of a collector, such as http://127.0.0.1:4318"),
         ("more.yaml", "unknown field `mode`"),
     ] {
@@ -802,7 +803,7 @@ fn callers_that_cannot_be_used_are_named_before_anything_is_served() {
         format!("exit {}, {}", run.code, said.join(" ").trim_end())
     });
     insta::assert_snapshot!(refused.join("\n"), @r"
-    exit 2, error: --callers caused by: none.yaml: No such file or directory (os error 2)
+    exit 2, error: --callers caused by: none.yaml: there is no such file
     exit 2, error: --callers caused by: nobody.yaml: callers: must name at least one caller
     exit 2, error: --callers: large.yaml caused by: callers[0].body_limit_bytes: is 11, more than the limit for all callers, which is 10
     exit 2, error: --callers caused by: spaced.yaml: callers[0]: must be printable ASCII without spaces, and not empty

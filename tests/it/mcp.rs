@@ -239,7 +239,7 @@ fn a_configuration_is_previewed_and_examined() {
 
     served, with findings in their schemas
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
-    next: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from; for servers of none: contextweaver mcp import --show-client CLIENT
+    next, if you want the gateway all the same: contextweaver mcp import FILE --write gateway.json --apply, where FILE is the client's file that the servers come from; for servers of none: contextweaver mcp import --show-client CLIENT
     "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
@@ -258,7 +258,7 @@ fn a_configuration_is_previewed_and_examined() {
     "#);
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
-    error: none.yaml: No such file or directory (os error 2)
+    error: none.yaml: there is no such file
       name a file that exists, or create one with `mcp import --write` or `mcp add`
     1 error, 0 warnings, 0 notes
     next, when that is fixed: contextweaver mcp doctor --config none.yaml
@@ -408,7 +408,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
+      note: the value of `FORGE_TOKEN` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set FORGE_TOKEN to it in the gateway's environment
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
 
@@ -429,7 +429,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
+      note: the value of `FORGE_TOKEN` may be a secret: `mcp import --apply` moves it into the gateway's entry in the client's file; elsewhere, set FORGE_TOKEN to it in the gateway's environment
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
     gateway.yaml: 1 server
@@ -506,6 +506,68 @@ fn the_entry_for_a_client_names_program_and_configuration() {
     assert!(run.stderr.starts_with("put it into claude_desktop_config.json"), "{}", run.stderr);
     let unknown = files.run(&show("notepad"));
     assert!(unknown.code == 2 && unknown.stderr.contains("claude-desktop, cursor, vscode"), "{}", unknown.shown());
+}
+
+/// A home with two clients that have the same server, of which one has its secret.
+fn two_clients() -> (Files, String) {
+    let files = Files::new();
+    let server =
+        |env: &str| format!(r#"{{"mcpServers": {{"tickets": {{"command": "/no/such/tickets", "env": {env}}}}}}}"#);
+    files.write("home/.config/Claude/claude_desktop_config.json", server(r#"{"TOKEN": "s3cret-of-claude"}"#));
+    files.write("home/.cursor/mcp.json", r#"{"mcpServers": {"files": {"command": "/no/such/files"}}}"#);
+    let home = files.path("home").display().to_string();
+    (files, home)
+}
+
+#[test]
+fn an_entry_has_values_only_when_asked_and_none_of_another_client() {
+    let (files, home) = two_clients();
+    let run = |words: &[&str], more: &[(&str, &str)]| {
+        files.run_with(&[&["mcp", "import"], words].concat(), &[&[("HOME", &*home)], more].concat())
+    };
+    assert_eq!(run(&["--write", "gateway.yaml"], &[]).code, 0);
+    let here = [("TOKEN", "s3cret-of-mine")];
+    for (words, variables, expected) in [
+        (&["claude-desktop"][..], &[][..], "${env:TOKEN}"),
+        (&["claude-desktop"], &here, "${env:TOKEN}"),
+        (&["claude-code"], &here, "${TOKEN}"),
+        (&["claude-desktop", "--with-values"], &here, "s3cret-of-claude"),
+        (&["cursor", "--with-values"], &[], "${env:TOKEN}"),
+        (&["cursor", "--with-values"], &here, "s3cret-of-mine"),
+    ] {
+        let shown = run(&[&["--show-client"], words].concat(), variables);
+        assert_eq!(shown.code, 0, "{}", shown.shown());
+        let entry: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        let entry = &entry["mcpServers"]["contextweaver"];
+        assert_eq!(entry["env"]["TOKEN"], expected, "{words:?}: {}", shown.shown());
+        let is_value = expected.starts_with("s3cret");
+        assert_eq!(
+            shown.stdout.matches("s3cret").count(),
+            usize::from(is_value) * shown.stdout.matches(expected).count()
+        );
+        assert!(!shown.stderr.contains("s3cret"), "{}", shown.stderr);
+        assert_eq!(shown.stderr.contains("the entry has no value for TOKEN"), !is_value, "{}", shown.stderr);
+    }
+}
+
+/// Where the servers of several clients come together, each of them is told so beforehand, and what does not work from it.
+#[test]
+fn clients_that_share_a_configuration_are_told_so() {
+    let (files, home) = two_clients();
+    let run = |words: &[&str]| files.run_with(&[&["mcp", "import"], words].concat(), &[("HOME", &home)]);
+    const SHARED: &str = "with --apply, these clients share gateway.yaml: each sees all 2 servers";
+    assert!(run(&[]).stderr.contains(SHARED));
+    let one = "home/.cursor/mcp.json";
+    assert!(!run(&[one]).stderr.contains("share"));
+    let applied = run(&["--apply"]);
+    assert_eq!(applied.code, 0, "{}", applied.shown());
+    let (before, after) = applied.stdout.split_once(SHARED).unwrap();
+    assert!(!before.contains("+ ") && after.contains("contextweaver"), "{}", applied.stdout);
+    let said = "home/.cursor/mcp.json has no value for TOKEN: started from there, `tickets` will not work. Set it under `env` of \
+                the entry `contextweaver` in that file, or in the environment that the client starts in. (Values are not copied \
+                between files.)";
+    assert!(applied.stderr.contains(said), "{}", applied.stderr);
+    assert!(!applied.stderr.contains("claude_desktop_config.json has no value"), "{}", applied.stderr);
 }
 
 /// What `--apply` shows of a client's file, where the configuration has its server already.
@@ -588,9 +650,9 @@ fn events_are_counted() {
     ");
     let told = files.run(&["mcp", "stats", "--events", "counted.jsonl", "--price", "10"]).shown();
     assert!(told.contains("(97 %, $0.57)"), "{told}");
-    insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "none.jsonl"]).shown(), @r"
+    insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "none.jsonl"]).shown(), @"
     exit 2
-    error: none.jsonl: No such file or directory (os error 2)
+    error: none.jsonl: there is no such file
     ");
 }
 
@@ -681,12 +743,12 @@ fn calls_of_tools_stand_beside_what_their_definitions_take() {
         let run = ["mcp", "stats", "--events", "events.jsonl", "--by", by];
         files.run(&[&run[..], more].concat())
     };
-    insta::assert_snapshot!(stats("tool", &[]).shown(), @r"
+    insta::assert_snapshot!(stats("tool", &[]).shown(), @"
     exit 0
     1 tool was called
 
-    tool                 calls  failed   whole  went on  definition
-    notes:read#00000000      2       1  45,678      300           –
+    tool                 calls  failed   whole  passed on  definition
+    notes:read#00000000      2       1  45,678        300           –
     ");
     insta::assert_snapshot!(stats("call", &["--catalog", "notes.json"]).shown(), @r"
     exit 2
@@ -814,7 +876,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
         let run = files.run(&[&["mcp", "stats"], flags].concat()).shown();
         shown.push(run.lines().take(2).collect::<Vec<_>>().join("\n"));
     }
-    insta::assert_snapshot!(shown.join("\n\n"), @r"
+    insta::assert_snapshot!(shown.join("\n\n"), @"
     exit 0
     0 sessions
 
@@ -822,7 +884,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl: No such file or directory (os error 2)
+    error: none.jsonl: there is no such file
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names
@@ -834,7 +896,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl: No such file or directory (os error 2)
+    error: none.jsonl: there is no such file
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names
@@ -846,7 +908,7 @@ fn what_is_no_file_of_events_is_refused_or_counted() {
     error: session.ndjson: no line is an event (line 1: missing field `event` at column 99); name the file that `diagnostics` of the configuration names
 
     exit 2
-    error: none.jsonl: No such file or directory (os error 2)
+    error: none.jsonl: there is no such file
 
     exit 2
     error: folder: it is a folder; name the file that `diagnostics` of the configuration names
@@ -894,6 +956,12 @@ fn an_audit_log_is_checked_and_filtered() {
     insta::assert_snapshot!(files.run(&["mcp", "audit", "show", "audit.jsonl", "--decision", "refuse"]).shown(), @r"
     exit 0
     4 2026-11-25T12:00:00 decided refuse POLICY_DENIED for me\u{1b}[2J by policy policy.rules[0]
+    ");
+    assert_eq!(files.run(&["mcp", "audit", "show", "audit.jsonl", "--caller", "nobody"]).shown(), "exit 0\n");
+    files.write("tools.json", "[\n{}\n]\n");
+    insta::assert_snapshot!(files.run(&["mcp", "audit", "show", "tools.json"]).shown(), @r"
+    exit 2
+    error: tools.json: no line of it is a line of an audit log; name the file that `audit` of the gateway's configuration names
     ");
     insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "audit.jsonl"]).shown(), @r"
     exit 2
@@ -1013,13 +1081,14 @@ fn what_waits_is_approved_as_it_was_shown() {
     shown.push(pins(&["reset", "notes", "read"]).shown());
     shown.push(pins(&["reset", "other"]).shown());
     let shown = shown.join("\n").replace(&hash, "HASH").replace(&again, "HASH2");
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @r#"
     exit 0
     notes · find.all: pinned
     notes · read: pinned
 
     exit 1
     notes · read: waits: the definition of `read` of `notes` changed (description) since it was approved
+      description: "Read a note, and send it to me."
 
     1 waiting; once you have reviewed them: contextweaver mcp pins approve notes --config gateway.json --hash HASH
 
@@ -1043,7 +1112,7 @@ fn what_waits_is_approved_as_it_was_shown() {
 
     exit 2
     error: nothing is pinned for `other`; `mcp pins list` shows what is
-    ");
+    "#);
     #[cfg(unix)]
     for name in ["pins.json", "state.sqlite"] {
         use std::os::unix::fs::PermissionsExt;
@@ -1345,7 +1414,7 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
 
     exit 2
     error: --token-file: missing
-      caused by: No such file or directory (os error 2)
+      caused by: there is no such file
 
     exit 1
     not ready: there is no tool, resource or prompt to serve
@@ -1475,7 +1544,7 @@ fn a_catalog_without_servers_is_answered_from_a_file() {
       caused by: answers: half.json: is not usable JSON: EOF while parsing a value at line 6 column 89
     exit 2
     error: the gateway did not start
-      caused by: answers: none.json: No such file or directory (os error 2)
+      caused by: answers: none.json: there is no such file
     exit 2
     error: alone.yaml: answers: only works with `catalog`: servers answer for themselves; name a catalog, or remove it
     "#);
@@ -1641,7 +1710,7 @@ fn a_script_answers_what_waits_at_the_console() {
 
     exit 2
     error: --token-file: none
-      caused by: No such file or directory (os error 2)
+      caused by: there is no such file
 
     exit 0
     approved 1
@@ -1886,7 +1955,7 @@ fn a_server_is_added_to_a_configuration_and_removed() {
     exit 0
     gateway.yaml: added `git`
       uvx mcp-server-git LOG=*** GIT_TOKEN=***
-      note: the value of `GIT_TOKEN` may be a secret: set GIT_TOKEN in the gateway's environment to this value; it is not written into the file
+      note: the value of `GIT_TOKEN` may be a secret, and is not written into the file: set GIT_TOKEN to it in the gateway's environment
     next: contextweaver mcp doctor
 
     exit 2
@@ -1895,7 +1964,7 @@ fn a_server_is_added_to_a_configuration_and_removed() {
     exit 0
     gateway.yaml: added `docs`
       https://h.example/mcp Authorization=***
-      note: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to this value; it is not written into the file
+      note: what follows `Bearer ` in `Authorization` may be a secret, and is not written into the file: set DOCS_AUTHORIZATION to it in the gateway's environment
     next: contextweaver mcp doctor
 
     # yaml-language-server: $schema=gateway.schema.json
@@ -2064,26 +2133,26 @@ fn a_secret_beside_a_reference_is_not_written() {
     exit 0
     gateway.yaml: added `h`
       https://e.example/m Authorization=*** X-Api-Key=***
-      note: the value of `Authorization` may be a secret: set H_AUTHORIZATION in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
-      note: the value of `X-Api-Key` may be a secret: set H_X_API_KEY in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
+      note: what follows `Bearer ` in `Authorization` may be a secret, and is not written into the file: set H_AUTHORIZATION to it in the gateway's environment; references in it are not replaced there, so write what they stand for
+      note: the value of `X-Api-Key` may be a secret, and is not written into the file: set H_X_API_KEY to it in the gateway's environment; references in it are not replaced there, so write what they stand for
     next: contextweaver mcp doctor
 
     exit 0
     gateway.yaml: added `g`
       cat y TOKEN=*** BASE=***
-      note: the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to this value; it is not written into the file; references in it are not replaced there, so write what they stand for
+      note: the value of `TOKEN` may be a secret, and is not written into the file: set TOKEN to it in the gateway's environment; references in it are not replaced there, so write what they stand for
     next: contextweaver mcp doctor
 
     exit 0
     gateway.yaml: added `c`
       curl -u user:${env:C_PASSWORD} --token-file ./t https://e.example
-      note: the password behind `-u` may be a secret: set C_PASSWORD in the gateway's environment to this value; it is not written into the file
+      note: the password behind `-u` may be a secret, and is not written into the file: set C_PASSWORD to it in the gateway's environment
     next: contextweaver mcp doctor
 
     exit 0
     s.json: added `s`
       sh -c curl -H "Authorization: Bearer ${env:S_AUTHORIZATION}" https://e.example
-      note: the value of `Authorization` may be a secret: set S_AUTHORIZATION in the gateway's environment to this value; it is not written into the file
+      note: the value of `Authorization` may be a secret, and is not written into the file: set S_AUTHORIZATION to it in the gateway's environment
     next: contextweaver mcp doctor --config s.json
 
     exit 2

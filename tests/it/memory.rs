@@ -296,7 +296,7 @@ fn documents_are_searched_as_a_memory() {
     for (wrong, said) in [
         ("bare", "memory `bare`: no Markdown file (*.md) is in the folder"),
         ("repo/docs/old.md", "there is nothing in it for a prompt; left out: old.md (`status` is `deprecated`)"),
-        ("absent.md", "memory `absent.md`: No such file"),
+        ("absent.md", "memory `absent.md`: there is no such file"),
     ] {
         let run = ask("replay", wrong, &[]);
         assert!(run.code == 2 && run.stdout.is_empty() && run.stderr.contains(said), "{}", run.shown());

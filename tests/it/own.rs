@@ -684,7 +684,7 @@ fn a_change_that_cannot_be_measured_is_refused() {
         (&["--queries", "queries.jsonl"], "--impact"),
         (&["--format", "sarif"], "this format shows checks; add --impact --queries FILE"),
         (&["--impact", "--queries", "wrong.jsonl"], "wrong.jsonl:1: query `q1`: no tool is called `pizza`"),
-        (&["--impact", "--queries", "none.jsonl"], "none.jsonl: No such file"),
+        (&["--impact", "--queries", "none.jsonl"], "none.jsonl: there is no such file"),
         (&["--impact", "--queries", "twice.jsonl"], "twice.jsonl:1: query `q1`: `forge:create_issue` is listed twice"),
         (&["--impact", "--queries", "blank.jsonl"], "blank.jsonl:1: query `q1`: the query text is empty"),
         (&["--impact", "--queries", "stray.jsonl"], "`equivalent` names `send_mail`, which is not in `relevant`"),

@@ -659,7 +659,7 @@ fn bad_events_are_refused_by_place() {
 
     no conversation: exit 2
     error: events
-      caused by: an array is not a conversation; the known formats are session JSONL (one object per line with `type` and `text`), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (one object per line with `type`, `message` and `uuid`), Codex transcript (one object per line with `type` and `payload`), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
+      caused by: an array is not a conversation; known are session JSONL, session JSON, recorded session, OpenAI chat messages, OpenAI Responses items, Anthropic messages, Gemini contents, A2A task, Claude Code transcript, Codex transcript, OpenTelemetry spans, LangSmith runs, LangChain messages, Pydantic AI messages; docs/formats.md#conversations shows each
 
     truncated: exit 2
     error: events
@@ -667,7 +667,7 @@ fn bad_events_are_refused_by_place() {
 
     truncated document: exit 2
     error: events
-      caused by: neither JSON nor JSON lines: EOF while parsing a value at line 1 column 34
+      caused by: neither JSON nor JSON lines: EOF while parsing a value at line 1 column 34; give a conversation as JSON; docs/formats.md#conversations has examples
 
     result that is none: exit 2
     error: events
@@ -675,7 +675,7 @@ fn bad_events_are_refused_by_place() {
 
     deep: exit 2
     error: events
-      caused by: neither JSON nor JSON lines: recursion limit exceeded at line 1 column 138
+      caused by: neither JSON nor JSON lines: recursion limit exceeded at line 1 column 138; give a conversation as JSON; docs/formats.md#conversations has examples
 
     unknown items: exit 2
     error: events
@@ -761,9 +761,9 @@ fn a_damaged_session_is_refused_by_place() {
 
     For more information, try '--help'.
     ");
-    insta::assert_snapshot!(session(&files, &["replay", "--config", "none.toml"]).shown(), @r"
+    insta::assert_snapshot!(session(&files, &["replay", "--config", "none.toml"]).shown(), @"
     exit 2
-    error: none.toml: No such file or directory (os error 2)
+    error: none.toml: there is no such file
     ");
     files.write("bad.toml", "[budgets]\nanswers = 1\n");
     for command in
@@ -1125,4 +1125,35 @@ fn a_prompt_is_a_page() {
     "##);
     let over = session(&files, &["inspect", "--html", "it.session"]);
     assert!(over.code == 2 && over.stderr.contains("would write over"), "{}", over.shown());
+}
+
+/// What is written takes the place of its own kind alone, unless somebody says otherwise.
+#[test]
+fn an_output_takes_the_place_of_its_own_kind_alone() {
+    let files = Files::new();
+    files.write("chat.json", r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]"#);
+    files.write("tools.json", crate::support::TOOLS);
+    assert_eq!(files.run(&["ingest", "--events", "chat.json", "--out", "a.session"]).code, 0);
+    let commands: [(&[&str], &str); 6] = [
+        (&["ingest", "--events", "chat.json"], "a session"),
+        (&["handoff", "--session", "a.session"], "a session"),
+        (&["consolidate", "a.session"], "a memory"),
+        (&["build", "--catalog", "tools.json"], "an index"),
+        (&["export", "--session", "a.session", "--to", "anthropic"], "a conversation"),
+        (&["catalog", "convert", "tools.json", "--to", "mcp"], "a list of tools"),
+    ];
+    for (words, what) in commands {
+        let run = |more: &[&str]| files.run(&[words, &["--out", "out"], more].concat());
+        let _ = std::fs::remove_file(files.path("out"));
+        assert_eq!(run(&[]).code, 0, "{words:?}");
+        let again = run(&[]);
+        assert_eq!(again.code, 0, "{words:?}: its own kind: {}", again.shown());
+        files.write("out", "a note\n");
+        let refused = run(&[]);
+        let said = format!("--out out: it is there, and not {what}; name another file, or overwrite it with --force");
+        assert!(refused.code == 2 && refused.stderr.contains(&said), "{words:?}: {}", refused.shown());
+        assert_eq!(std::fs::read_to_string(files.path("out")).unwrap(), "a note\n", "{words:?}");
+        assert_eq!(run(&["--force"]).code, 0, "{words:?}");
+        assert_ne!(std::fs::read_to_string(files.path("out")).unwrap_or_default(), "a note\n", "{words:?}");
+    }
 }

@@ -17,7 +17,7 @@ use contextweaver_core::catalog::{LoadOptions, load};
 
 /// The arguments of `gold draft`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group(clap::ArgGroup::new("from").args(["session", "catalog"]).required(true).multiple(true)), after_help = "\
 Sessions are conversations of any format that `ingest` knows, session files that it wrote, recorded
 sessions, and files of `mcp record`. Secrets, addresses and long numbers are replaced. Every line is marked `\"draft\": true`, and
 nothing is measured with a file that holds such a line: make each query what a user would say,
@@ -28,7 +28,7 @@ Examples:
   contextweaver gold draft --catalog tools.json --session monday.json --out queries.jsonl")]
 pub(in crate::cli) struct DraftArgs {
     /// A session, recorded session or conversation; may be repeated
-    #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
+    #[arg(long, value_name = "FILE")]
     session: Vec<PathBuf>,
     /// Catalog file or folder, whose names the drafts use; tools that no session called get a draft from their definition
     #[arg(long, value_name = "PATH")]

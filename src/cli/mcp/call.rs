@@ -36,13 +36,13 @@ Examples:
   contextweaver mcp call git_log '{\"repo_path\": \".\"}' git_status repo_path=.
   contextweaver mcp call --catalog tools.json tool_browse query='open an issue' --format json")]
 pub(in crate::cli) struct Args {
-    /// A tool, and its arguments behind it; repeatable
+    /// A tool, and its arguments behind it; may be repeated
     #[arg(value_name = "TOOL [NAME=VALUE]...")]
     words: Vec<String>,
     /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; repeatable
+    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
     client: Vec<PathBuf>,
     /// A catalog file: its tools can be browsed, and called if there are answers
