@@ -188,8 +188,8 @@ def test_pickles_keep_feedback_and_what_was_left_out(tmp_path):
     router = cw.Router(TOOLS, feedback=log)
     for again in (pickle.loads(pickle.dumps(router)), copy.deepcopy(copy.copy(router))):
         route = again.route("letter to somebody")
-        assert route.ids == [tool.id] and route.to_json() == router.route("letter to somebody").to_json()
-    assert pickle.loads(pickle.dumps(cw.Router(TOOLS))).route("letter to somebody").ids == []
+        assert route.ids[0] == tool.id and route.to_json() == router.route("letter to somebody").to_json()
+    assert router.route("letter to somebody").to_json() != cw.Router(TOOLS).route("letter to somebody").to_json()
     (tmp_path / "tools.json").write_text(json.dumps([*TOOLS, {"name": 3}]))
     lenient = cw.Catalog.from_path(tmp_path / "tools.json", lenient=True)
     assert len(lenient.left_out) == 1 and pickle.loads(pickle.dumps(lenient)).left_out == lenient.left_out

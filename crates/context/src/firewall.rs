@@ -312,13 +312,17 @@ impl<'a> Firewall<'a> {
         }
     }
 
-    /// Stores the content of the event called `id`, under the first of `artifact:ID`, `artifact:ID~`, `artifact:ID~~` and so
+    /// Stores the content of the event called `id`, under the first of `artifact:ID`, `artifact:ID~2`, `artifact:ID~3` and so
     /// on that belongs to no other content. The handle is what prompts show, whatever is in the id.
     fn keep(&self, id: &ItemId, content: &Content<'_>, label: &str) -> Result<ArtifactRef, StoreError> {
         let bytes = content.text.as_bytes();
-        let mut handle = Handle::new(format!("artifact:{}", bracketed(id.as_str())));
-        while is_taken(self.artifacts, &handle, || ContentHash::of(bytes))? {
-            handle = Handle::new(format!("{handle}~"));
+        let first = Handle::new(format!("artifact:{}", bracketed(id.as_str())));
+        let mut handle = first.clone();
+        for number in 2.. {
+            if self.artifacts.names_by_content() || !is_taken(self.artifacts, &handle, || ContentHash::of(bytes))? {
+                break;
+            }
+            handle = Handle::new(format!("{first}~{number}"));
         }
         self.artifacts.put(&handle, bytes, content.media_type, label)
     }

@@ -407,7 +407,7 @@ mod tests {
         let both = taken(&[with_text(line("r1", "c1", ours())), other]);
         let handle = |id: &str| both.transcript.get(id).unwrap().artifact.clone().unwrap().handle;
         let handles = ["r1", "result:c1"].map(|id| handle(id).to_string());
-        assert_eq!(handles, ["artifact:result:c1", "artifact:result:c1~"]);
+        assert_eq!(handles, ["artifact:result:c1", "artifact:result:c1~2"]);
         assert_eq!(&*both.artifacts.get(&handle("r1")).unwrap(), long.as_bytes());
     }
 
@@ -474,14 +474,13 @@ mod tests {
     ];
 
     /// Files and drawings in messages, with the password in base64 or in escapes.
-    const ENCODED: [&str; 8] = [
+    const ENCODED: [&str; 7] = [
         r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]"#,
         r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2ZyB4bWxucz0naHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmcnPjx0ZXh0PnBhc3N3b3JkPWh1bnRlcjItWnE5eDwvdGV4dD48L3N2Zz4="}}]}]"#,
         r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:text/plain,password%3Dhunter2-Zq9x"}}]}]"#,
         r#"[{"type":"message","role":"user","content":[{"type":"input_file","filename":"a.txt","file_data":"data:text/plain;base64,cGFzc3dvcmQ9aHVudGVyMi1acTl4"}]}]"#,
         r#"[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/svg+xml","data":"PHN2ZyB4bWxucz0naHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmcnPjx0ZXh0PnBhc3N3b3JkPWh1bnRlcjItWnE5eDwvdGV4dD48L3N2Zz4="}},{"type":"search_result","source":"a","title":"t","content":[{"type":"text","text":"x"}]}]}]"#,
         r#"{"contents":[{"role":"user","parts":[{"text":"go"},{"inlineData":{"mimeType":"text/plain","data":"cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]}"#,
-        r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"history":[{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"file","file":{"name":"a","mimeType":"text/plain","bytes":"cGFzc3dvcmQ9aHVudGVyMi1acTl4"}}]}]}"#,
         r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":["go",{"kind":"binary","media_type":"text/plain","data":"Pz8_IHBhc3N3b3JkPWh1bnRlcjItWnE5eA=="}]}]}]"#,
     ];
 

@@ -684,7 +684,7 @@ mod tests {
             let (events, remarks) = manager.ingest_conversation(chart("t1", "BBBB", "drawn"), "a").unwrap();
             assert_eq!((events, remarks.len()), (3, 0));
             let kept: Vec<String> = artifacts.list().unwrap().iter().map(|kept| kept.handle.to_string()).collect();
-            assert_eq!(kept, ["artifact:result:t1", "artifact:result:t1~", "mcp:chart:image:0", "mcp:chart:image:1"]);
+            assert_eq!(kept, ["artifact:result:t1", "artifact:result:t1~2", "mcp:chart:image:0", "mcp:chart:image:1"]);
             assert_eq!(&*artifacts.get(&Handle::new("artifact:result:t1")).unwrap(), b"theirs");
             assert_eq!(&*artifacts.get(&Handle::new("mcp:chart:image:0")).unwrap(), [0, 0, 0]);
             let prompt = manager.build(Phase::Answer, "chart").unwrap().prompt;

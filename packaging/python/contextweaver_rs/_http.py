@@ -38,15 +38,12 @@ class _Watched(urllib.request.AbstractHTTPHandler):
         return super().do_open(opened, req, **arguments)
 
 
-def _handlers(opened: list[http.client.HTTPConnection]) -> list[type[_Watched]]:
-    class Http(_Watched, urllib.request.HTTPHandler):
-        pass
+class _Http(_Watched, urllib.request.HTTPHandler):
+    pass
 
-    class Https(_Watched, urllib.request.HTTPSHandler):
-        pass
 
-    Http.opened = Https.opened = opened
-    return [Http, Https]
+class _Https(_Watched, urllib.request.HTTPSHandler):
+    pass
 
 
 def _end(opened: list[http.client.HTTPConnection]) -> None:
@@ -67,12 +64,15 @@ def post(address: str, body: bytes, seconds: float, most: int, key: str | None) 
         headers["authorization"] = f"Token {key}"
     request = urllib.request.Request(address, data=body, headers=headers, method="POST")
     opened: list[http.client.HTTPConnection] = []
+    handlers = (_Http(), _Https())
+    for handler in handlers:
+        handler.opened = opened
     # The time of the socket is that between two packets, and the head of an answer may come in many.
     watch = threading.Timer(seconds, _end, [opened])
     watch.daemon = True
     watch.start()
     try:
-        with urllib.request.build_opener(_Refuses, *_handlers(opened)).open(request, timeout=seconds) as response:
+        with urllib.request.build_opener(_Refuses, *handlers).open(request, timeout=seconds) as response:
             if not 200 <= response.status < 300:
                 raise ValueError(f"the server answered {response.status} {response.reason}")
             answer = bytearray()

@@ -177,7 +177,7 @@ def _profile(document: dict[str, Any]) -> Loaded[dict[str, Any]]:
     if budget := _object(document, "budget"):
         context["budgets"] = budget
     policy = _object(document, "policy")
-    kept = {key: policy.pop(key) for key in ("sensitivity_floor", "sensitivity_action") if key in policy}
+    kept: dict[str, Any] = {key: policy.pop(key) for key in ("sensitivity_floor", "sensitivity_action") if key in policy}
     if limits := policy.pop("max_items_per_kind", None):
         kept["max_items_per_kind"] = max(limits.values()) if isinstance(limits, dict) else limits
         if isinstance(limits, dict) and len(set(limits.values())) > 1:

@@ -171,6 +171,12 @@ pub trait ArtifactStore: Send + Sync {
     fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
         Ok(Vec::new())
     }
+
+    /// Whether its handles are made of what they stand for, so that none can be taken by other content: then nobody has to ask
+    /// before each [`ArtifactStore::put`].
+    fn names_by_content(&self) -> bool {
+        false
+    }
 }
 
 /// Statements that outlive a conversation, by key.

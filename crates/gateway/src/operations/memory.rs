@@ -220,8 +220,8 @@ fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<(), String> {
             return Err(format!("`{name}` must be a text"));
         }
     }
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    match required.into_iter().find(|name| !arguments.contains_key(*name)) {
+    let mut required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    match required.find(|name| !arguments.contains_key(*name)) {
         Some(missing) => Err(format!("`{missing}` is missing")),
         None => Ok(()),
     }

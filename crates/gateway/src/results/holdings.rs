@@ -130,6 +130,11 @@ impl ArtifactStore for Holdings {
         let own = |(handle, time)| Some((self.outer(&handle)?, time));
         Ok(self.store.stored()?.into_iter().filter_map(own).collect())
     }
+
+    /// [`HandleKey::of_result`] makes them.
+    fn names_by_content(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -1041,9 +1041,7 @@ items:
         let lists = json!({
             "tools": [tool], "resources": [{"uri": "file:///x", "name": "r"}], "prompts": [{"name": "p"}],
         });
-        for document in
-            [lists.clone(), json!({"jsonrpc": "2.0", "id": 1, "result": lists}), json!([tool]), tool.clone()]
-        {
+        for document in [lists.clone(), json!({"jsonrpc": "2.0", "id": 1, "result": lists}), json!([tool])] {
             let alone = Catalog::from_json(&document.to_string()).unwrap();
             let catalog = Catalog::from_json_of(&document.to_string(), Some("My Server")).unwrap();
             assert_eq!(catalog.len(), alone.len());
