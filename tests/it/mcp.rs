@@ -520,7 +520,7 @@ fn two_clients() -> (Files, String) {
 }
 
 #[test]
-fn an_entry_has_values_only_when_asked_and_none_of_another_client() {
+fn an_entry_works_as_it_is_pasted_and_has_no_value_of_another_client() {
     let (files, home) = two_clients();
     let run = |words: &[&str], more: &[(&str, &str)]| {
         files.run_with(&[&["mcp", "import"], words].concat(), &[&[("HOME", &*home)], more].concat())
@@ -528,12 +528,12 @@ fn an_entry_has_values_only_when_asked_and_none_of_another_client() {
     assert_eq!(run(&["--write", "gateway.yaml"], &[]).code, 0);
     let here = [("TOKEN", "s3cret-of-mine")];
     for (words, variables, expected) in [
-        (&["claude-desktop"][..], &[][..], "${env:TOKEN}"),
-        (&["claude-desktop"], &here, "${env:TOKEN}"),
-        (&["claude-code"], &here, "${TOKEN}"),
-        (&["claude-desktop", "--with-values"], &here, "s3cret-of-claude"),
-        (&["cursor", "--with-values"], &[], "${env:TOKEN}"),
-        (&["cursor", "--with-values"], &here, "s3cret-of-mine"),
+        (&["claude-desktop", "--without-values"][..], &[][..], "${env:TOKEN}"),
+        (&["claude-desktop", "--without-values"], &here, "${env:TOKEN}"),
+        (&["claude-code", "--without-values"], &here, "${TOKEN}"),
+        (&["claude-desktop"], &here, "s3cret-of-claude"),
+        (&["cursor"], &[], "${env:TOKEN}"),
+        (&["cursor"], &here, "s3cret-of-mine"),
     ] {
         let shown = run(&[&["--show-client"], words].concat(), variables);
         assert_eq!(shown.code, 0, "{}", shown.shown());
@@ -547,6 +547,7 @@ fn an_entry_has_values_only_when_asked_and_none_of_another_client() {
         );
         assert!(!shown.stderr.contains("s3cret"), "{}", shown.stderr);
         assert_eq!(shown.stderr.contains("the entry has no value for TOKEN"), !is_value, "{}", shown.stderr);
+        assert_eq!(shown.stderr.contains("values that may be secrets (TOKEN)"), is_value, "{}", shown.stderr);
     }
 }
 

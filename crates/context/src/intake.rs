@@ -407,7 +407,7 @@ mod tests {
         let both = taken(&[with_text(line("r1", "c1", ours())), other]);
         let handle = |id: &str| both.transcript.get(id).unwrap().artifact.clone().unwrap().handle;
         let handles = ["r1", "result:c1"].map(|id| handle(id).to_string());
-        assert_eq!(handles, ["artifact:result:c1", "artifact:result:c1~2"]);
+        assert_eq!(handles, ["artifact:result:c1", "artifact:result:c1~"]);
         assert_eq!(&*both.artifacts.get(&handle("r1")).unwrap(), long.as_bytes());
     }
 

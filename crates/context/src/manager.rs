@@ -149,7 +149,7 @@ impl ContextManager {
         Ok(envelope)
     }
 
-    /// Adds a conversation in any format that [`recognise`] knows, as [`ingest_with`](super::ingest_with) takes it in, after
+    /// Adds a conversation in any format that [`recognise`] knows, as [`ingest_with`](super::intake::ingest_with) takes it in, after
     /// what is there. Session lines without an id are called after `name`. Returns the number of its events and what is odd
     /// about it.
     ///
@@ -688,7 +688,7 @@ mod tests {
             assert_eq!(&*artifacts.get(&Handle::new("artifact:result:t1")).unwrap(), b"theirs");
             assert_eq!(&*artifacts.get(&Handle::new("mcp:chart:image:0")).unwrap(), [0, 0, 0]);
             let prompt = manager.build(Phase::Answer, "chart").unwrap().prompt;
-            assert!(prompt.contains("[artifact:result:t1~]"), "{prompt}");
+            assert!(prompt.contains("[artifact:result:t1~2]"), "{prompt}");
             assert!(prompt.contains("[image/png, 3 bytes: mcp:chart:image:1]"), "{prompt}");
         }
     }

@@ -26,8 +26,8 @@ their names. Nothing is written without --write or --apply, and to a client's fi
 backup beside it and shows what changes. All servers go into one configuration: each client sees those of the others too.
 For one client alone, name its file, and a configuration of its own with --write. Values of variables and headers that
 may be secrets become references to the environment; --apply moves them into the gateway's entry in the client's file.
-They are printed only with --show-client and --with-values. With --apply, an existing configuration is added to;
---restore keeps what was changed in the client's file since.
+Only --show-client prints them, since its entry is to work as it is pasted; --without-values leaves references there.
+With --apply, an existing configuration is added to; --restore keeps what was changed in the client's file since.
 
 Examples:
   contextweaver mcp import
@@ -56,9 +56,9 @@ pub(in crate::cli) struct Args {
     /// Print the entry for a client's file that puts the gateway in front of it
     #[arg(long, value_name = "CLIENT", conflicts_with_all = ["files", "write", "apply"], value_parser = client_names())]
     show_client: Option<Client>,
-    /// Print the values of variables too: those that the client's own file or this environment has. They may be secrets
+    /// Print references in place of the values of variables, which may be secrets
     #[arg(long, requires = "show_client")]
-    with_values: bool,
+    without_values: bool,
     /// The configuration that the gateway of the client uses
     #[arg(long, value_name = "FILE", requires = "show_client", default_value = chain::CONFIG)]
     config: PathBuf,
@@ -397,11 +397,12 @@ pub(super) fn target(server: &Converted) -> String {
 fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // Clients start servers in folders of their own choice.
     let config = std::path::absolute(&args.config).with_context(|| args.config.display().to_string())?;
-    let (mut env, mut lacking) = (BTreeMap::new(), Vec::new());
+    let (mut env, mut lacking, mut shown) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     if config.exists() {
         let values = Values::of_client(&config, client)?;
-        env = values.entry(args.with_values);
-        lacking.extend(if args.with_values { values.missing() } else { values.names() });
+        env = values.entry(!args.without_values);
+        lacking = if args.without_values { values.names() } else { values.missing() };
+        shown = values.names().difference(&lacking).cloned().collect();
     } else {
         note(&format!(
             "{} does not exist yet; `mcp import --write {}` or `mcp add` makes one",
@@ -415,16 +416,19 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Text => {
             writeln!(out, "{}", snippet.text)?;
             note(&format!("put it into {}", snippet.file));
+            let joined = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+            if !shown.is_empty() {
+                let names = joined(shown);
+                note(&format!(
+                    "the entry holds values that may be secrets ({names}); --without-values leaves them out"
+                ));
+            }
             if !lacking.is_empty() {
-                let (names, client) = (lacking.join(", "), client.name());
+                let (names, client) = (joined(lacking), client.name());
                 note(&format!(
                     "the entry has no value for {names}: write it there under `env`, or set it in the environment that {client} \
                      starts in"
                 ));
-            }
-            if !lacking.is_empty() && !args.with_values {
-                let client = client.name();
-                note(&format!("--with-values prints the values that {client}'s own file or this environment has"));
             }
             if let Some(command) = &snippet.command {
                 note(&format!("or run: {command}"));
