@@ -168,8 +168,6 @@ def test_messages(command, tmp_path):
         (cw.CatalogError, lambda: cw.Router(broken), ("route", "--catalog", broken, "x")),
         (cw.CatalogError, lambda: cw.Router(twice), ("route", "--catalog", twice, "x")),
         (cw.ConfigError, lambda: cw.Router(HOUSEHOLD, config=tmp_path / "no.toml"), (*house, "--config", tmp_path / "no.toml", "x")),
-        (cw.RouteError, lambda: cw.Router(HOUSEHOLD).route("x", exclude=["y"]), (*house, "--exclude", "y", "x")),
-        (cw.RouteError, lambda: cw.Router(HOUSEHOLD).route("x", namespaces=["map"]), (*house, "--namespace", "map", "x")),
         (cw.RouteError, lambda: cw.Router(HOUSEHOLD).browse("/nowhere"), (*house, "--path", "/nowhere")),
         (cw.RouteError, lambda: cw.Router.load(broken, HOUSEHOLD), (*house, "--index", broken, "x")),
         (cw.SessionError, lambda: cw.Session.load(newer), ("stats", "--session", newer)),
@@ -182,6 +180,15 @@ def test_messages(command, tmp_path):
             ours()
         assert str(raised.value) == command(*theirs), theirs
         assert issubclass(kind, cw.ContextweaverError)
+    # The command names its flags.
+    for ours, what, *theirs in [
+        ({"exclude": ["y"]}, "no item has the id `y`", "--exclude", "y"),
+        ({"namespaces": ["map"]}, "`map`", "--namespace", "map"),
+    ]:
+        with pytest.raises(cw.RouteError) as raised:
+            cw.Router(HOUSEHOLD).route("x", **ours)
+        assert what in str(raised.value)
+        assert command(*house, *theirs, "x").startswith(f"{theirs[0]}: ")
     # The command adds another command, which a program has no use for.
     with pytest.raises(cw.SessionError) as raised:
         cw.Session.load(broken)
