@@ -16,7 +16,7 @@ use crate::cli::http::{Told, signals};
 use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::text::grouped;
-use contextweaver_gateway::wire::Raw;
+use contextweaver_gateway::wire::RpcError;
 use contextweaver_gateway::{CatalogFile, Gateway, GatewayConfig, LocalSession, Mode};
 
 /// List or call tools through the gateway, as a client does
@@ -150,18 +150,32 @@ async fn serve(gateway: &Arc<Gateway>, calls: &[Call], format: Format, out: &mut
         } else {
             client.call(&call.tool, &call.arguments).await
         };
-        let result: Raw = result.map_err(|error| anyhow!("{}: {}", call.tool, error.message))?;
-        let result: Value = result.read()?;
-        let failed = result["isError"] == true;
-        match format {
-            Format::Json => results.push(json!({"tool": call.tool, "arguments": call.arguments, "result": result})),
-            Format::Text => {
-                if calls.len() > 1 {
-                    line(out, format_args!("{}:", call.tool))?;
-                }
-                print(out, &result)?;
-            }
+        if format == Format::Text && calls.len() > 1 {
+            line(out, format_args!("{}:", call.tool))?;
         }
+        let failed = match result {
+            Ok(result) => {
+                let result: Value = result.read()?;
+                let failed = result["isError"] == true;
+                match format {
+                    Format::Text => print(out, &result)?,
+                    Format::Json => {
+                        results.push(json!({"tool": call.tool, "arguments": call.arguments, "result": result}));
+                    }
+                }
+                failed
+            }
+            // Earlier calls were made all the same, and their results are shown.
+            Err(RpcError { message, .. }) => {
+                match format {
+                    Format::Text => line(out, format_args!("error: {message}"))?,
+                    Format::Json => {
+                        results.push(json!({"tool": call.tool, "arguments": call.arguments, "error": message}));
+                    }
+                }
+                true
+            }
+        };
         if failed {
             outcome = Outcome::Drift;
             break;
@@ -186,6 +200,9 @@ fn list(out: &mut dyn Write, tools: &[Definition]) -> Result<()> {
 
 /// What a model would read of a result; what is no text is named with its size.
 fn print(out: &mut dyn Write, result: &Value) -> Result<()> {
+    if result["content"].as_array().is_none_or(Vec::is_empty) && !result["structuredContent"].is_null() {
+        line(out, &result["structuredContent"])?;
+    }
     for block in result["content"].as_array().into_iter().flatten() {
         if let Some(text) = block["text"].as_str().or(block["resource"]["text"].as_str()) {
             for text in text.lines() {

@@ -30,6 +30,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// How often it is looked whether somebody else changed the pins.
 const PINS: Duration = Duration::from_secs(2);
 
+/// What stands among the methods where nobody said that a list is another: clients hear of it only if one is.
+const DOUBT: &str = "";
+
 /// Which lists are to be read again, and when.
 #[derive(Debug, Default)]
 struct Rereads(BTreeMap<Arc<str>, Reread>);
@@ -151,6 +154,7 @@ pub(crate) async fn follow(
             Heard::Event(Some((upstream, Event::ToolsChanged))) => {
                 rereads.note(upstream, "notifications/tools/list_changed", Instant::now());
             }
+            Heard::Event(Some((upstream, Event::MayDiffer))) => rereads.note(upstream, DOUBT, Instant::now()),
             Heard::Event(Some((upstream, Event::ToolsWanted))) => {
                 rereads.want(upstream, "notifications/tools/list_changed", Instant::now());
             }
@@ -215,13 +219,22 @@ async fn reread(serving: Weak<Serving>, upstream: Arc<str>, methods: BTreeSet<&'
     if let Some(serving) = serving.upgrade()
         && let Some(changed) = serving.upstreams().get(&upstream)
     {
-        match serving.refresh_of(std::iter::once(changed)).await {
+        let is_doubt = methods.iter().all(|method| *method == DOUBT);
+        let relisted = match is_doubt {
+            true => serving.doubt(changed).await,
+            false => serving.refresh_of(std::iter::once(changed)).await,
+        };
+        match relisted {
             Ok(relisted) if relisted.failed && changed.is_connected() => left = methods,
-            // When the connection is there again, all lists count as changed.
+            // When the connection is there again, the lists are read.
             Ok(relisted) if relisted.failed => drop(tokio::spawn(Upstream::revive(Arc::downgrade(changed)))),
+            Ok(relisted) if is_doubt && !relisted.differs => {}
             // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
-            Ok(_) if serving.shows_meta_tools_alone() => serving.tell_of_changes(),
-            Ok(_) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
+            Ok(_) if is_doubt || serving.shows_meta_tools_alone() => serving.tell_of_changes(),
+            Ok(_) => {
+                let told = methods.iter().filter(|method| **method != DOUBT);
+                told.for_each(|method| serving.clients().tell_all(method, None));
+            }
             Err(error) => {
                 tracing::warn!(%error, "the previous catalog is still served");
                 left = methods;

@@ -437,6 +437,14 @@ impl Serving {
         self.relist(upstreams, Serve::Always).await
     }
 
+    /// Reads the lists of an upstream again, of which nobody said that they are others; what is the same stays as it is.
+    ///
+    /// # Errors
+    /// As [`Serving::refresh`].
+    pub(super) async fn doubt(&self, upstream: &Arc<Upstream>) -> Result<Relisted, GuardError> {
+        self.relist(std::iter::once(upstream), Serve::WhatDiffers).await
+    }
+
     /// Reads the lists of these upstreams again.
     async fn relist(
         &self,
@@ -581,7 +589,7 @@ impl Serving {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Relisted {
     /// Whether any is another than before.
-    differs: bool,
+    pub(super) differs: bool,
     /// Whether any could not be read.
     pub(super) failed: bool,
 }

@@ -387,8 +387,7 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem, also where a field does not go with the mode.
     pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
-        let environment = |name: &str| std::env::var(name).ok().filter(|value| !is_unreplaced(name, value));
-        Self::read_at(path, &environment, mode)
+        Self::read_at(path, &|name| std::env::var(name).ok(), mode)
     }
 
     /// As [`Self::load_for`], with the values that `environment` has for `${env:NAME}`.
@@ -546,6 +545,8 @@ impl ConfigFile {
         environment: &dyn Fn(&str) -> Option<String>,
         unset: Unset,
     ) -> Result<GatewayConfig, FieldError> {
+        let environment: &dyn Fn(&str) -> Option<String> =
+            &|name| environment(name).filter(|value| !is_unreplaced(name, value));
         let lenient = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
         self.check()?;
         let mut firewall = self.firewall;

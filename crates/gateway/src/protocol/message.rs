@@ -493,8 +493,8 @@ fn halves_of_characters(text: &[u8]) -> Vec<usize> {
     }
     let mut halves = Vec::new();
     // Few texts have an escape of a surrogate at all.
-    let may_have = |escape: &[u8]| memchr::memmem::find(text, escape).is_some();
-    if !may_have(b"\\ud") && !may_have(b"\\uD") {
+    let is_of_surrogate = |at: usize| matches!(text.get(at + 2), Some(b'd' | b'D'));
+    if !memchr::memmem::find_iter(text, b"\\u").any(is_of_surrogate) {
         return halves;
     }
     let mut at = 0;

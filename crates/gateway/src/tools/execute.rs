@@ -74,9 +74,11 @@ pub(crate) fn find<'v>(view: &'v CatalogView, mode: Mode, name: &str) -> Result<
         let reason = format!("{reason}; it can be called when its operator has approved that");
         return Err(GatewayError::new(Code::Quarantined, reason).at(id));
     }
-    view.refuse_absent(name)?;
     let named = view.tools.as_ref().map_or(Err(Unnamed::NOTHING), |shelf| shelf.named(name));
-    named.map_err(|unnamed| unnamed.error(Code::HydrateFailed, "tool", name, mode))
+    named.or_else(|unnamed| {
+        view.refuse_absent(name)?;
+        Err(unnamed.error(Code::HydrateFailed, "tool", name, mode))
+    })
 }
 
 fn dry_run(target: &Target<'_>, checks: &[Value], sanitize: &SanitizeConfig) -> Raw {

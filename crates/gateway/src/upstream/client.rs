@@ -294,12 +294,6 @@ impl Upstream {
         self.events.send(&self.name, Event::Connected);
     }
 
-    fn lists_count_as_changed(&self) {
-        for event in Event::LISTS_CHANGED {
-            self.events.send(&self.name, event);
-        }
-    }
-
     /// Whether there is a connection that may be used.
     pub(crate) fn is_connected(&self) -> bool {
         self.usable().is_some()
@@ -419,8 +413,8 @@ impl Upstream {
         }
     }
 
-    /// Makes the connection again after it broke or could not be made, as often as that takes; then the lists count as
-    /// changed. Ends when it is there, and when the upstream itself is not needed any more.
+    /// Makes the connection again after it broke or could not be made, as often as that takes; then the lists are
+    /// read again. Ends when it is there, and when the upstream itself is not needed any more.
     pub(crate) async fn revive(upstream: Weak<Self>) {
         {
             let Some(upstream) = upstream.upgrade() else { return };
@@ -443,7 +437,7 @@ impl Upstream {
             }
             if upstream.connected(upstream.config.timeout).await.is_ok() {
                 upstream.reviving.store(false, Ordering::Release);
-                upstream.lists_count_as_changed();
+                upstream.events.send(&upstream.name, Event::MayDiffer);
                 return;
             }
         }
@@ -517,7 +511,7 @@ impl Upstream {
                 if self.was_connected.swap(true, Ordering::AcqRel) {
                     self.is_connected_anew();
                     // It may be another version by now.
-                    self.lists_count_as_changed();
+                    self.events.send(&self.name, Event::MayDiffer);
                 }
                 Ok(connected)
             }
@@ -771,8 +765,10 @@ impl Connected {
                     let heard = connected.exchange(&call, Duration::MAX);
                     // The stream is asked for first, so that nothing falls between it and what is read again.
                     let missed = async {
-                        let told =
-                            Event::LISTS_CHANGED.into_iter().zip(changes).filter(|(_, is_heard)| is_again && *is_heard);
+                        let told = [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged]
+                            .into_iter()
+                            .zip(changes)
+                            .filter(|(_, is_heard)| is_again && *is_heard);
                         told.for_each(|(event, _)| tell(event));
                     };
                     tokio::join!(biased; heard, missed).0

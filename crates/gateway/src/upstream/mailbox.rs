@@ -31,12 +31,11 @@ pub enum Event {
     Connected,
     /// The connection to the upstream broke.
     Lost,
+    /// Any of its lists may be another now: it was not heard for a while, or was started anew.
+    MayDiffer,
 }
 
 impl Event {
-    /// All its lists are others now.
-    pub(super) const LISTS_CHANGED: [Self; 3] = [Self::ToolsChanged, Self::ResourcesChanged, Self::PromptsChanged];
-
     fn kind(&self) -> usize {
         match self {
             Self::ToolsChanged => 0,
@@ -45,6 +44,7 @@ impl Event {
             Self::Lost => 3,
             Self::Connected => 4,
             Self::ToolsWanted => 5,
+            Self::MayDiffer => 6,
             Self::ResourceUpdated(_) => UPDATES,
             Self::TaskStatus(_) => UPDATES + 1,
         }
@@ -57,7 +57,7 @@ impl Event {
 }
 
 /// The kind of changes of resources; those of tasks are the kind after it, and the last.
-const UPDATES: usize = 6;
+const UPDATES: usize = 7;
 
 /// Changes of resources of an upstream that wait to be heard, at most, and as many of tasks.
 const MOST_UPDATES: usize = 256;

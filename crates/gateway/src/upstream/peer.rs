@@ -514,9 +514,7 @@ impl Peer {
 
     /// Its lists may have changed without a word that was heard.
     pub(super) fn may_have_missed(&self) {
-        for event in Event::LISTS_CHANGED {
-            self.events.send(&self.upstream, event);
-        }
+        self.events.send(&self.upstream, Event::MayDiffer);
     }
 
     /// The answer to `id`, as far as that is known, came and is not usable.
