@@ -4,6 +4,8 @@ use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, Engine};
 
+use contextweaver_core::text::percent_decoded;
+
 /// Base64 of fewer letters is a word.
 const LEAST_CODE: usize = 4;
 
@@ -36,7 +38,7 @@ impl Encoded {
             return Self::of_base64(format!("{about},"), data);
         }
         // What has no escapes is there to be read as it is.
-        let text = data.contains('%').then(|| String::from_utf8(without_escapes(data)).ok()).flatten()?;
+        let text = data.contains('%').then(|| String::from_utf8(percent_decoded(data)).ok()).flatten()?;
         Some(Self { text, head: format!("{about}{MARK},"), is_url_safe: false, is_padded: true })
     }
 
@@ -65,26 +67,6 @@ fn engine(is_url_safe: bool, is_padded: bool) -> impl Engine {
     let alphabet: &Alphabet = if is_url_safe { &URL_SAFE } else { &STANDARD };
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     GeneralPurpose::new(alphabet, config.with_encode_padding(is_padded))
-}
-
-/// The bytes for which a text with escapes such as `%20` stands.
-fn without_escapes(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digit = |at: usize| tail.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

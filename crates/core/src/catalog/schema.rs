@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::nesting_depth;
+use crate::text::percent_decoded;
 
 /// Bounds on the complexity of a schema; the defaults are generous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -609,7 +610,7 @@ impl<'s> Builder<'s> {
                 *self.ids.get(address.as_str()).ok_or(Unresolved::Remote)?
             }
         };
-        let fragment = percent_decoded(fragment);
+        let fragment = unescaped(fragment);
         if fragment.is_empty() {
             return Ok(resource);
         }
@@ -667,27 +668,12 @@ fn components(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     component
 }
 
-/// Percent-decodes the fragment of a URI; a fragment that is not UTF-8 after decoding is kept as it was.
-fn percent_decoded(fragment: &str) -> Cow<'_, str> {
+/// The fragment of a URI without its escapes; one that is not UTF-8 then is kept as it was.
+fn unescaped(fragment: &str) -> Cow<'_, str> {
     if !fragment.contains('%') {
         return Cow::Borrowed(fragment);
     }
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let digit = |at: usize| tail.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(fragment), Cow::Owned)
+    String::from_utf8(percent_decoded(fragment)).map_or(Cow::Borrowed(fragment), Cow::Owned)
 }
 
 #[cfg(test)]

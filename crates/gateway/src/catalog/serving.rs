@@ -175,9 +175,7 @@ impl OpeningCatalog {
     /// [`StartError::Guard`] and [`StartError::Empty`]; nothing is served then.
     pub(crate) async fn open(self) -> Result<(), StartError> {
         let Self { serving, generation, contents, remembered, must_serve, started } = self;
-        let mut view = vetted(&serving.guards, generation, contents, None, &serving.routing).await?;
-        let absent = serving.absent(&view);
-        note_absent(&mut view, &serving.guards, absent);
+        let view = serving.vetted(generation, contents, None).await?;
         let counts = view.counts();
         if must_serve && counts.tools + counts.resources + counts.prompts == 0 {
             return Err(StartError::Empty);
@@ -310,7 +308,7 @@ impl Serving {
     /// Compares what an upstream listed last time, which is served, with what it lists now. Clients hear of a difference.
     async fn verify(serving: Weak<Self>, upstream: Arc<Upstream>) {
         let Some(serving) = serving.upgrade() else { return };
-        match serving.relist(std::iter::once(&upstream), Serve::WhatDiffers).await {
+        match serving.doubt(&upstream).await {
             Ok(relisted) if relisted.differs => serving.tell_of_changes(),
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "what it listed last time is still served"),
@@ -515,15 +513,29 @@ impl Serving {
     ) -> Result<(), GuardError> {
         let before = Some(self.view());
         let contents = || Contents::of(listings);
-        let mut view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
-        let absent = self.absent(&view);
-        note_absent(&mut view, &self.guards, absent);
+        let view = self.vetted(generation, contents, before).await?;
         self.observe(&view, started);
         let view = Arc::new(view);
         self.view.store(Arc::clone(&view));
         self.tell_upstreams(&view);
         self.prepare_search();
         Ok(())
+    }
+
+    /// The view of what is listed, after the guards have looked at it; it knows which servers are silent.
+    ///
+    /// # Errors
+    /// As [`Serving::refresh`].
+    async fn vetted(
+        &self,
+        generation: u64,
+        contents: impl FnOnce() -> Contents + Send + 'static,
+        before: Option<Arc<CatalogView>>,
+    ) -> Result<CatalogView, GuardError> {
+        let mut view = vetted(&self.guards, generation, contents, before, &self.routing).await?;
+        let absent = self.absent(&view);
+        note_absent(&mut view, &self.guards, absent);
+        Ok(view)
     }
 
     /// The namespaces of the servers of which `view` has no list, since they have not answered yet.
