@@ -65,7 +65,7 @@ async function gateway(folder, issuer) {
   const address = await new Promise((resolve, reject) => {
     child.stderr.on('data', (data) => {
       log += data
-      const found = /listening at (\S+)/.exec(log)
+      const found = /listening at (\S+)\n/.exec(log)
       if (found) resolve(found[1])
     })
     child.on('exit', (code) => reject(new Error(`it ended with ${code}: ${log}`)))

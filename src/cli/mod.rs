@@ -298,5 +298,37 @@ fn counted(number: usize, noun: &str) -> String {
 
 /// Writes a note for people to standard error. That it cannot be written is no reason to stop.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = write_line(&mut io::stderr(), text);
+}
+
+/// Writes a line at once. Standard error holds nothing back, so that `writeln!` would write each part by itself: who waits
+/// for the line could read half of it, and a line of another thread could come between.
+fn write_line(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(format!("{text}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+
+    /// Holds what each call wrote.
+    struct Calls(Vec<Vec<u8>>);
+
+    impl Write for Calls {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_reads_half_a_line() {
+        let mut calls = Calls(Vec::new());
+        super::write_line(&mut calls, "listening at http://127.0.0.1:8100").unwrap();
+        assert_eq!(calls.0, [b"listening at http://127.0.0.1:8100\n"]);
+    }
 }

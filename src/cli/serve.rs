@@ -1,6 +1,5 @@
 //! `serve`: the engines over HTTP, for programs in any language.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use super::mcp::block_on_runtime;
 use super::session::context_config;
 use super::source::{CatalogSource, read_config};
 use super::terminal::line;
-use super::{Outcome, feedback, models, outside};
+use super::{Outcome, feedback, models, note, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
 use contextweaver_context::hooks::Exchange;
 use contextweaver_context::memory::{MemorySource, RecallBounds, Remembered, SourceError};
@@ -169,7 +168,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         let mut told = Told::from(signals()?);
         // Who started it with port 0 learns here where it is, and that signals are heeded from now on.
-        writeln!(std::io::stderr(), "listening at http://{}", server.address()?)?;
+        note(&format!("listening at http://{}", server.address()?));
         let control = server.control();
         server.serve(heed(&mut told, args, &control)).await;
         Ok(Outcome::Ok)

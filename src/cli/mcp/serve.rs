@@ -269,7 +269,7 @@ async fn open_console(live: &Live, args: &Args) -> Result<Option<Console>> {
         replace_secret_file(path, format!("{}\n", server.token()).as_bytes()).context("--console-token-file")?;
     }
     // Whoever reads this line finds the file written.
-    writeln!(std::io::stderr(), "console at {}", server.url()?)?;
+    note(&format!("console at {}", server.url()?));
     let (end, ended) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async {
         let _ = ended.await;
@@ -296,7 +296,7 @@ async fn serve_http(args: &Args, live: &Live, told: &mut Told<impl AsyncFnMut() 
     let server = HttpServer::bind(live.clone(), http).await?;
     let (control, address) = (server.control(), server.address()?);
     // Who started it with port 0 learns here where it is.
-    writeln!(std::io::stderr(), "listening at {scheme}://{address}/mcp")?;
+    note(&format!("listening at {scheme}://{address}/mcp"));
     server.serve(heed(told, args, live, Some(&control))).await;
     Ok(())
 }
