@@ -17,8 +17,8 @@ use crate::json;
 /// Tools to route over: a checked set with unique ids, in the order of the ids. Immutable.
 ///
 /// `tools` is a list of definitions in any common form (MCP, OpenAI, Anthropic, Gemini, Bedrock, LangChain, LlamaIndex,
-/// Vercel AI, weaver-spec), or a document that holds one: the answer to `tools/list`, an OpenAPI document, an agent
-/// card. Definitions that do not name a server belong to `server`, if it is given.
+/// smolagents, Cohere, Vercel AI, weaver-spec), or a document that holds one: the answer to `tools/list`, an OpenAPI
+/// document, an agent card. Definitions that do not name a server belong to `server`, if it is given.
 ///
 /// Raises CatalogError for a definition that cannot be used, and for two tools with one id.
 #[pyclass(frozen, module = "contextweaver_rs")]

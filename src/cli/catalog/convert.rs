@@ -17,8 +17,8 @@ use contextweaver_core::files::replace_file;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The form of the input is recognised by its content: MCP, OpenAI, Anthropic, Gemini, Bedrock, OpenAPI,
-A2A agent cards, FastMCP, LangChain, LlamaIndex, Vercel AI SDK, weaver-spec, ChainWeaver flows, Agent
-Skills, or the native form.
+A2A agent cards, FastMCP, LangChain, LlamaIndex, smolagents, Cohere, Vercel AI SDK, weaver-spec,
+ChainWeaver flows, Agent Skills, or the native form.
 
 Examples:
   contextweaver catalog convert openapi.yaml --to mcp --out tools.json

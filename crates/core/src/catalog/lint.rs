@@ -574,8 +574,8 @@ mod tests {
             json!({"type": "function", "function": {"name": "d", "description": "D", "arguments": schema}}),
             json!({"name": "e", "description": "E", "outputSchema": schema, "annotations": {"type": "object"}}),
             json!({"name": "f", "description": "F", "input_schema": schema, "inputs": schema}),
-            json!({"name": "g", "description": "G", "inputs": {"city": {"type": "string"}}, "output_type": "string"}),
-            json!({"name": "h", "description": "H", "parameter_definitions": {"city": {"type": "str", "required": true}}}),
+            json!({"name": "g", "description": "G", "inputs": {"city": {"type": "string"}}}),
+            json!({"name": "h", "description": "H", "arguments": {"city": {"type": "str", "required": true}}}),
             json!({"name": "i", "description": "I", "inputs": {}, "limits": {"calls": 3}}),
         ];
         insta::assert_snapshot!(found(&tools), @r#"
@@ -584,7 +584,7 @@ mod tests {
         {"id":"s:c#b1acd239","severity":"error","problem":"unread_schema","at":"/parameters"}
         {"id":"s:d#e4a2c692","severity":"error","problem":"unread_schema","at":"/arguments"}
         {"id":"s:g#934e1be4","severity":"error","problem":"unread_schema","at":"/inputs"}
-        {"id":"s:h#8b93102d","severity":"error","problem":"unread_schema","at":"/parameter_definitions"}
+        {"id":"s:h#8b93102d","severity":"error","problem":"unread_schema","at":"/arguments"}
         "#);
     }
 

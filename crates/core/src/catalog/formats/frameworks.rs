@@ -1,4 +1,5 @@
-//! What programs print of the tools of LangChain, LlamaIndex and the Vercel AI SDK.
+//! What programs print of the tools of LangChain, LlamaIndex, smolagents and the Vercel AI SDK, and the form of Cohere's
+//! first API, which lists arguments in the same way as smolagents: each by its name, with a type in a word.
 
 use serde_json::{Map, Value, json};
 
@@ -87,4 +88,72 @@ pub(super) fn read_llama_index(mut fields: Fields) -> Result<Draft, Fault> {
         });
     }
     tool(fields, schema)
+}
+
+/// `inputs` of a tool of smolagents, which also says what the tool returns.
+pub(super) fn is_smolagents(members: &Map<String, Value>) -> bool {
+    is_text(members, "output_type") && members.get("inputs").is_some_and(is_arguments)
+}
+
+pub(super) fn read_smolagents(mut fields: Fields) -> Result<Draft, Fault> {
+    let inputs = fields.object("inputs")?.unwrap_or_default();
+    let is_required = |argument: &mut Map<String, Value>| argument.remove("nullable") != Some(Value::Bool(true));
+    tool(fields, Some(of_arguments(inputs, is_required)))
+}
+
+/// `parameter_definitions` of a tool of Cohere's first API.
+pub(super) fn is_cohere(members: &Map<String, Value>) -> bool {
+    members.get("parameter_definitions").is_some_and(is_arguments)
+}
+
+pub(super) fn read_cohere(mut fields: Fields) -> Result<Draft, Fault> {
+    let definitions = fields.object("parameter_definitions")?.unwrap_or_default();
+    let is_required = |argument: &mut Map<String, Value>| argument.remove("required") == Some(Value::Bool(true));
+    tool(fields, Some(of_arguments(definitions, is_required)))
+}
+
+/// Whether these are arguments by their names, each with its type.
+fn is_arguments(arguments: &Value) -> bool {
+    let typed = |argument: &Value| argument.get("type").is_some_and(|kind| kind.is_string() || kind.is_array());
+    arguments.as_object().is_some_and(|arguments| arguments.values().all(typed))
+}
+
+/// A schema of arguments that are listed by name. `is_required` takes out of an argument what says so.
+fn of_arguments(
+    mut arguments: Map<String, Value>,
+    is_required: fn(&mut Map<String, Value>) -> bool,
+) -> Map<String, Value> {
+    let mut required = Vec::new();
+    for (name, argument) in &mut arguments {
+        let Some(argument) = argument.as_object_mut() else { continue };
+        if is_required(argument) {
+            required.push(name.clone());
+        }
+        match argument.get("type").and_then(Value::as_str).map(json_type) {
+            Some(Some(kind)) => _ = argument.insert("type".to_owned(), kind.into()),
+            // What JSON Schema has no word for may be anything.
+            Some(None) => _ = argument.remove("type"),
+            None => {}
+        }
+    }
+    Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), Value::Object(arguments)),
+        ("required".to_owned(), json!(required)),
+    ])
+}
+
+/// The type of JSON Schema for a word that names a type in JSON Schema or in Python.
+fn json_type(word: &str) -> Option<&'static str> {
+    let word = word.trim().to_ascii_lowercase();
+    Some(match word.split('[').next().unwrap_or_default() {
+        "string" | "str" => "string",
+        "integer" | "int" => "integer",
+        "number" | "float" => "number",
+        "boolean" | "bool" => "boolean",
+        "array" | "list" | "tuple" | "set" => "array",
+        "object" | "dict" => "object",
+        "null" | "none" => "null",
+        _ => return None,
+    })
 }

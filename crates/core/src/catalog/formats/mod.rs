@@ -65,6 +65,10 @@ pub enum ToolFormat {
     LangChain,
     /// Tools of LlamaIndex.
     LlamaIndex,
+    /// Tools of smolagents.
+    Smolagents,
+    /// Tools of Cohere's first API.
+    Cohere,
     /// Tools of the Vercel AI SDK.
     VercelAi,
     /// Items of the Python package `contextweaver`.
@@ -133,6 +137,8 @@ impl ToolFormat {
             Self::FastMcp => ("fastmcp", "FastMCP"),
             Self::LangChain => ("langchain", "LangChain"),
             Self::LlamaIndex => ("llama-index", "LlamaIndex"),
+            Self::Smolagents => ("smolagents", "smolagents"),
+            Self::Cohere => ("cohere", "Cohere"),
             Self::VercelAi => ("vercel-ai", "Vercel AI SDK"),
             Self::Peer => ("contextweaver-py", "contextweaver (Python)"),
             Self::WeaverSpec => ("weaver-spec", "weaver-spec"),
@@ -291,6 +297,8 @@ const ROWS: &[Row] = &[
     row(ToolFormat::Anthropic, anthropic::is, Reader::One(anthropic::read)),
     row(ToolFormat::LangChain, frameworks::is_langchain, Reader::One(frameworks::read_langchain)),
     row(ToolFormat::LlamaIndex, frameworks::is_llama_index, Reader::One(frameworks::read_llama_index)),
+    row(ToolFormat::Smolagents, frameworks::is_smolagents, Reader::One(frameworks::read_smolagents)),
+    row(ToolFormat::Cohere, frameworks::is_cohere, Reader::One(frameworks::read_cohere)),
     row(ToolFormat::Gemini, gemini::is, Reader::One(gemini::read)),
     row(ToolFormat::OpenAiResponses, openai::is_responses, Reader::One(openai::read_responses)),
     row(ToolFormat::Functions, openai::is_function, Reader::One(openai::read_function)),

@@ -75,6 +75,10 @@ fn every_form_is_recognised_and_read() {
         json!([with("args", json!({"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}))]),
         json!([{"metadata": {"name": "weather", "description": "Says", "fn_schema": schema(), "return_direct": false}}]),
         json!([{"name": "weather", "description": "Says", "fn_schema_str": schema().to_string()}]),
+        json!([{"name": "weather", "description": "Says", "inputs": {"city": {"type": "string", "description": "Where"},
+            "map": {"type": "image", "nullable": true}}, "output_type": "string"}, {"name": "now", "inputs": {}, "output_type": "any"}]),
+        json!([{"name": "weather", "description": "Says", "parameter_definitions": {"city": {"type": "str", "required": true},
+            "days": {"description": "Which", "type": "List[int]", "required": false}, "unit": {"type": "Enum"}}}]),
         json!({"tools": {"weather": {"description": "Says", "inputSchema": {"jsonSchema": schema()}}, "now": {"description": "Says"}}}),
         json!({"weather": {"description": "Says", "parameters": schema()}}),
         json!([{"type": "function", "name": "weather", "inputSchema": schema()}]),
@@ -168,6 +172,18 @@ fn every_form_is_recognised_and_read() {
     llama-index (1)
       mcp:weather#923c4785 | Says |
         {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    smolagents (2)
+      mcp:now#e687c177 |  |
+        {"type":"object","properties":{},"required":[]}
+        metadata {"output_type":"any"}
+      mcp:weather#c419c6d9 | Says |
+        {"type":"object","properties":{"city":{"type":"string","description":"Where"},"map":{}},"required":["city"]}
+        metadata {"output_type":"string"}
+
+    cohere (1)
+      mcp:weather#90c69f43 | Says |
+        {"type":"object","properties":{"city":{"type":"string"},"days":{"description":"Which","type":"array"},"unit":{}},"required":["city"]}
 
     vercel-ai (2)
       mcp:now#e687c177 | Says |
@@ -2202,6 +2218,8 @@ fn the_examples_of_the_page_are_read() {
         "fastmcp",
         "langchain",
         "llama-index",
+        "smolagents",
+        "cohere",
         "vercel-ai",
         "contextweaver-py",
         "weaver-spec",

@@ -159,6 +159,16 @@ const CATALOGS: [(ToolFormat, &str); 23] = [
         {"name":"now","description":"The time","fn_schema_str":"{\"type\":\"object\"}"}]"#,
     ),
     (
+        ToolFormat::Smolagents,
+        r#"[{"name":"weather","description":"Says it","inputs":{"city":{"type":"string","description":"Where"},
+        "map":{"type":"image","nullable":true}},"output_type":"string"}]"#,
+    ),
+    (
+        ToolFormat::Cohere,
+        r#"[{"name":"weather","description":"Says it","parameter_definitions":{"city":{"type":"str","required":true},
+        "days":{"type":"List[int]","required":false}}}]"#,
+    ),
+    (
         ToolFormat::VercelAi,
         r#"{"tools":{"weather":{"description":"Says it","inputSchema":{"jsonSchema":{"type":"object"}}},"now":{"description":"The time"}}}"#,
     ),
