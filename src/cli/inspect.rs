@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::files::{Files, write};
 use super::session::{PromptArgs, SessionSource, context_config, load};
 use super::source::CatalogSource;
-use super::{Outcome, counted, print_json};
+use super::{Outcome, counted, in_one_line, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
@@ -227,7 +227,7 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
                 format!("the prompt for {phase} has {tokens} tokens, over its budget of {budget}")
             }
             Ok(_) => continue,
-            Err(error) => format!("no prompt for {phase}: {error:#}"),
+            Err(error) => format!("no prompt for {phase}: {}", in_one_line(&error)),
         };
         found.problems.push(SessionProblem { line: None, reason });
     }
@@ -267,7 +267,7 @@ fn of_store(path: &Path) -> (Verification, Option<Session>) {
     match read() {
         Ok((found, session)) => (found, Some(session)),
         Err(error) => {
-            let problems = vec![SessionProblem { line: None, reason: format!("{error:#}") }];
+            let problems = vec![SessionProblem { line: None, reason: in_one_line(&error) }];
             (Verification { problems, ..Verification::default() }, None)
         }
     }

@@ -270,6 +270,11 @@ fn chain(error: &anyhow::Error) -> String {
     causes(error.as_ref()).join("\n  caused by: ")
 }
 
+/// An error and its causes on one line; what passes its cause on says nothing twice.
+fn in_one_line(error: &anyhow::Error) -> String {
+    causes(error.as_ref()).join(": ")
+}
+
 /// Reads a number of things that cannot be none.
 fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "give a whole number, at least 1".to_owned())

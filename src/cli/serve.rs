@@ -13,7 +13,7 @@ use super::mcp::block_on_runtime;
 use super::session::context_config;
 use super::source::{CatalogSource, read_config};
 use super::terminal::line;
-use super::{Outcome, feedback, models, note, outside};
+use super::{Outcome, feedback, in_one_line, models, note, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
 use contextweaver_context::hooks::Exchange;
 use contextweaver_context::memory::{MemorySource, RecallBounds, Remembered, SourceError};
@@ -202,7 +202,7 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, control
             Ok(()) => line(&mut std::io::stderr(), "contextweaver: the callers were read again and are in force"),
             Err(error) => line(
                 &mut std::io::stderr(),
-                format_args!("contextweaver: the previous callers stay in force: {error:#}"),
+                format_args!("contextweaver: the previous callers stay in force: {}", in_one_line(&error)),
             ),
         };
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::demo::{ASKED, BUDGET, CONVERSATION, NEEDED, catalog, office, orders};
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, in_one_line, print_json};
 use contextweaver_bench::report::number::count;
 use contextweaver_context::adapters::from_session_lines;
 use contextweaver_context::event::{Fact, Phase, ToolOutput};
@@ -123,7 +123,7 @@ fn row(check: &Check) -> Row {
     let (state, found, remedy) = match (check.tried)() {
         Ok(Tried::Works(found)) => (State::Ok, found, None),
         Ok(Tried::Skipped(reason)) => (State::Skipped, reason, None),
-        Err(error) => (State::Failed, format!("{error:#}"), Some(check.remedy)),
+        Err(error) => (State::Failed, in_one_line(&error), Some(check.remedy)),
     };
     Row { name: check.name, state, found, remedy }
 }

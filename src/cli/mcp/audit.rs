@@ -128,6 +128,9 @@ fn print(file: &Path, check: &AuditCheck, out: &mut dyn Write) -> Result<()> {
     if check.holds == Some(false) {
         writeln!(out, "no line has the hash of --head: lines were cut off, or it is from another file")?;
     }
+    if let Some(after) = &check.after {
+        writeln!(out, "goes on after a file whose last line has the hash {after}: check that one with this as --head")?;
+    }
     writeln!(out, "head: {}", check.head)?;
     Ok(())
 }

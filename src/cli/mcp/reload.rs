@@ -54,6 +54,15 @@ fn tell(process: i32) -> Result<()> {
     {
         bail!("--pid: the process {process} is {}, not a gateway", theirs.display());
     }
+    // Other commands of this program do not expect it either.
+    let command = std::fs::read(format!("/proc/{process}/cmdline"));
+    let serves = |line: &[u8]| {
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.windows(2).any(|pair| pair == [b"mcp".as_slice(), b"serve"])
+    };
+    if command.is_ok_and(|line| !serves(&line)) {
+        bail!("--pid: the process {process} is no gateway: it does not run `mcp serve`");
+    }
     kill_process(pid, Signal::HUP).with_context(|| format!("the process {process} cannot be signalled"))
 }
 

@@ -15,7 +15,7 @@ use super::chain;
 use crate::cli::again::{PATIENCE, read_again};
 use crate::cli::http::{HttpArgs, Signal, Told, address, signals};
 use crate::cli::terminal::line;
-use crate::cli::{Outcome, counted, note};
+use crate::cli::{Outcome, counted, in_one_line, note};
 use contextweaver_core::files::replace_secret_file;
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{
@@ -174,7 +174,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 );
             }
         }
-        live.now().close().await;
+        // A change of the configuration may have started servers that do not serve yet, or have some to end.
+        tokio::join!(async { live.now().close().await }, Gateway::abandoned());
         Ok(Outcome::Ok)
     })
 }
@@ -319,7 +320,7 @@ async fn heed(told: &mut Told<impl AsyncFnMut() -> Signal>, args: &Args, live: &
             ),
             Err(error) => line(
                 &mut std::io::stderr(),
-                format_args!("contextweaver: the previous configuration stays in force: {error:#}"),
+                format_args!("contextweaver: the previous configuration stays in force: {}", in_one_line(&error)),
             ),
         };
     }

@@ -90,6 +90,11 @@ impl RedisConfig {
         Ok(Self { url: Secret::new(url), password, place, prefix: prefix.to_owned() })
     }
 
+    /// Whether the same keys are there, whatever name and password are used.
+    pub(crate) fn keeps_what(&self, other: &Self) -> bool {
+        (&self.place, &self.prefix) == (&other.place, &other.prefix)
+    }
+
     /// Where the server is, without a name or password.
     #[must_use]
     pub fn place(&self) -> &str {
@@ -360,6 +365,9 @@ mod tests {
         let config = RedisConfig::new("rediss://u:s3cret@h/3", "team:a", None).unwrap();
         assert_eq!(config.place(), "rediss://h:6379/3");
         assert_eq!(config.key("nonces"), "{team:a}:nonces");
+        let keeps_what = |url, prefix| config.keeps_what(&RedisConfig::new(url, prefix, None).unwrap());
+        assert!(keeps_what("rediss://v:another@h/3", "team:a"), "a password that was rotated");
+        assert!(!keeps_what("rediss://u:s3cret@h/2", "team:a") && !keeps_what("rediss://u:s3cret@h/3", "team:b"));
         assert!(!format!("{config:?}").contains("s3cret"));
     }
 

@@ -43,7 +43,7 @@ use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
 use contextweaver_core::files::read_text_file;
-use contextweaver_core::text::Price;
+use contextweaver_core::text::{Price, sha256_hex};
 use contextweaver_routing::RoutingConfig;
 use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN, OpenError};
 
@@ -118,6 +118,8 @@ struct UpstreamEntry {
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ConfigFile {
+    #[serde(skip)]
+    digest: String,
     mode: Mode,
     name: String,
     top_k: usize,
@@ -189,6 +191,7 @@ impl<'de> Deserialize<'de> for AuditEntry {
 impl Default for ConfigFile {
     fn default() -> Self {
         let GatewayConfig {
+            digest,
             mode,
             name,
             top_k,
@@ -202,6 +205,7 @@ impl Default for ConfigFile {
             ..
         } = GatewayConfig::default();
         Self {
+            digest,
             mode,
             name,
             top_k,
@@ -262,6 +266,8 @@ impl From<PathBuf> for CatalogFile {
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatewayConfig {
+    /// SHA-256 of the text that it was read from, in hexadecimal; empty where there is none.
+    pub digest: String,
     /// What clients are shown.
     pub mode: Mode,
     /// What the gateway calls itself.
@@ -317,6 +323,7 @@ pub struct GatewayConfig {
 impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
+            digest: String::new(),
             mode: Mode::Gateway,
             name: "contextweaver".to_owned(),
             top_k: 10,
@@ -498,7 +505,8 @@ fn is_of_a_client(text: &str) -> bool {
 
 impl ConfigFile {
     fn read(text: &str) -> Result<Self, ConfigError> {
-        yaml::read(text).map_err(|reason| {
+        let file = yaml::read(text).map(|file| Self { digest: sha256_hex(text.as_bytes()), ..file });
+        file.map_err(|reason| {
             let path = PathBuf::new();
             if is_of_a_client(text) {
                 return ConfigError::ClientsFile { path };
@@ -596,6 +604,7 @@ impl ConfigFile {
             return Err(FieldError::new(field, format!("there is no `{name}` under `visibility_profiles`")));
         }
         Ok(GatewayConfig {
+            digest: self.digest,
             mode: self.mode,
             name: self.name,
             top_k: self.top_k,

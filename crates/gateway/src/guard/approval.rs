@@ -25,6 +25,7 @@ use super::policy::unapproved;
 use super::shared::{Shared, SpendError};
 use super::shown::shown;
 use super::sign::{Key, unhex, unique};
+use super::state::NonceKind;
 use crate::common::error::{GatewayError, presentable};
 use crate::protocol::message::{Members, Raw};
 use crate::session::context::CallContext;
@@ -233,8 +234,8 @@ impl Approvals {
                 CallContext { request_state: ticket.state.as_ref().map(Raw::of), ..context.clone() }
             }
         };
-        let (nonce, until) = (format!("approval:{}", ticket.nonce), Duration::from_millis(ticket.until));
-        match self.shared.spend(nonce, now, until, MOST).await {
+        let until = Duration::from_millis(ticket.until);
+        match self.shared.spend(NonceKind::Approval, ticket.nonce.clone(), now, until, MOST).await {
             Ok(()) => Ok(Some(passed_on)),
             Err(SpendError::Seen) => Ok(None),
             Err(SpendError::Full | SpendError::Unknown) => {

@@ -128,6 +128,17 @@ pub enum StatePlace {
     Server(RedisConfig),
 }
 
+impl StatePlace {
+    /// Whether the same things are kept there, whatever name and password are used.
+    fn keeps_what(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(one), Self::File(other)) => one == other,
+            (Self::Server(one), Self::Server(other)) => one.keeps_what(other),
+            _ => false,
+        }
+    }
+}
+
 /// The configuration of the guards, checked.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GuardConfig {
@@ -225,6 +236,25 @@ impl GuardSections {
 }
 
 impl GuardConfig {
+    /// Keeps the places in which the guards of `before` remember things: in others, used nonces would count as new, and
+    /// what was withheld as approved. The fields that are others are named.
+    pub(crate) fn stay_where(&mut self, before: &Self) -> Vec<&'static str> {
+        let is_there = match (&self.state, &before.state) {
+            (Some(state), Some(before)) => state.keeps_what(before),
+            (state, before) => state.is_some() == before.is_some(),
+        };
+        let mut stays = Vec::new();
+        if self.pins.file != before.pins.file {
+            stays.push("pins.file");
+            self.pins.file.clone_from(&before.pins.file);
+        }
+        if !is_there {
+            stays.push("state");
+            self.state.clone_from(&before.state);
+        }
+        stays
+    }
+
     /// The file of the state; `None` where it is in memory or on a server.
     pub(crate) fn state_file(&self) -> Option<&Path> {
         match &self.state {

@@ -18,8 +18,8 @@ use redis::Script;
 use super::pin::Pin;
 use super::sign::unique;
 use super::state::{
-    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Opened, Pinned, Quotas, Results, SessionBounds,
-    SharedSessions, Stamp, State, Take, Want, crowded,
+    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, NonceKind, Nonces, Opened, Pinned, Quotas, Results,
+    SessionBounds, SharedSessions, Stamp, State, Take, Want, crowded,
 };
 use crate::common::redis::{Pool, RedisConfig};
 use contextweaver_context::store::StoreError;
@@ -103,7 +103,8 @@ return {'ok'}",
     )
 });
 
-/// KEYS: nonces by expiry, the latest expiry that was forgotten. ARGV: now, until, the most nonces, the nonce.
+/// KEYS: nonces by moment, the latest moment that was forgotten. ARGV: the oldest moment that is remembered, that of the
+/// nonce, the most nonces, the nonce.
 static REMEMBER: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -451,10 +452,18 @@ impl Quotas for RedisState {
 }
 
 impl Nonces for RedisState {
-    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError> {
-        let arguments = [millis(now), millis(until), most.to_string(), sha256_hex(nonce.as_bytes())];
+    fn remember(
+        &self,
+        kind: NonceKind,
+        nonce: &str,
+        oldest: Duration,
+        at: Duration,
+        most: usize,
+    ) -> Result<Freshness, StoreError> {
+        let arguments = [millis(oldest), millis(at), most.to_string(), sha256_hex(nonce.as_bytes())];
         let arguments = arguments.each_ref().map(String::as_bytes);
-        let answer: String = self.0.script(&REMEMBER, &self.keys(["nonces", "nonces:forgotten"]), &arguments)?;
+        let forgotten = format!("{}:forgotten", kind.name());
+        let answer: String = self.0.script(&REMEMBER, &self.keys([kind.name(), &forgotten]), &arguments)?;
         match answer.as_str() {
             "fresh" => Ok(Freshness::Fresh),
             "seen" => Ok(Freshness::Seen),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{Freshness, State};
+use super::state::{Freshness, NonceKind, State};
 use contextweaver_context::store::{Clock, StoreError};
 
 /// A nonce cannot be taken.
@@ -52,18 +52,20 @@ impl Shared {
         })
     }
 
-    /// Takes a nonce that was not taken before; it is remembered `until` then, with `most` others.
+    /// Takes a nonce of the moment `at` that was not taken before. It is remembered, with `most` others of its kind, until
+    /// a call says that the `oldest` one is later.
     ///
     /// # Errors
     /// It was taken, there is no room for it, or the state cannot be used.
     pub(super) async fn spend(
         &self,
+        kind: NonceKind,
         nonce: String,
-        now: Duration,
-        until: Duration,
+        oldest: Duration,
+        at: Duration,
         most: usize,
     ) -> Result<(), SpendError> {
-        match self.run(move |state| state.remember(&nonce, now, until, most)).await {
+        match self.run(move |state| state.remember(kind, &nonce, oldest, at, most)).await {
             Ok(Freshness::Fresh) => Ok(()),
             Ok(Freshness::Seen) => Err(SpendError::Seen),
             Ok(Freshness::Full) => Err(SpendError::Full),

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 use super::call::Guard;
 use super::canonical::{canonical, canonical_object, canonical_of};
 use super::shared::{Shared, SpendError};
+use super::state::NonceKind;
 use crate::common::error::{Code, GatewayError};
 use crate::common::settings::{ExpandError, FieldError, duration};
 use crate::protocol::message::{Members, Raw};
@@ -346,7 +347,8 @@ impl SigningConfig {
         self.sign(&Subject::Call { tool, arguments }, key, now, &unique())
     }
 
-    /// Whether the signature of a call is right; until when its nonce must be remembered.
+    /// Whether the signature of a call is right; the time of it, before whose end in the window its nonce must not be
+    /// forgotten.
     ///
     /// # Errors
     /// [`SignatureError`].
@@ -362,7 +364,7 @@ impl SigningConfig {
         }
         let arguments = canonical_of(arguments.get()).ok_or(SignatureError::Malformed)?;
         self.verify(&Subject::Call { tool, arguments: &arguments }, signature, now)?;
-        Ok(Duration::from_millis(signature.timestamp) + self.window)
+        Ok(Duration::from_millis(signature.timestamp))
     }
 
     /// A result with the signature that answers the call signed with `of`.
@@ -430,9 +432,10 @@ impl Signatures {
         let now = self.shared.wall.now();
         // A call without arguments is signed like one with an empty object.
         let none = RawValue::from_string("{}".to_owned()).unwrap_or_default();
-        let until = signing.verify_call(&signature, tool, arguments.unwrap_or(&none), now)?;
+        let at = signing.verify_call(&signature, tool, arguments.unwrap_or(&none), now)?;
         let (nonce, most) = (format!("{}:{}", signature.key, signature.nonce), signing.max_nonces);
-        self.shared.spend(nonce, now, until, most).await?;
+        // What is older than the window is refused for its time alone.
+        self.shared.spend(NonceKind::Call, nonce, now.saturating_sub(signing.window), at, most).await?;
         Ok(Some(signature))
     }
 
@@ -556,7 +559,7 @@ mod tests {
         let verify = |signature: &Signature, tool: &str, arguments: &RawValue, now| {
             config.verify_call(signature, tool, arguments, now)
         };
-        assert_eq!(verify(&good, "tool", &arguments, NOW), Ok(NOW + config.window));
+        assert_eq!(verify(&good, "tool", &arguments, NOW), Ok(NOW));
         // Another order of members and another form of numbers is the same call.
         assert!(verify(&good, "tool", &raw(&json!({"b": [2, "x"], "a": 1.0})), NOW).is_ok());
         let altered = |change: &dyn Fn(&mut Signature)| {
@@ -618,8 +621,6 @@ mod tests {
         assert!(at(NOW + window).is_ok() && at(NOW - window).is_ok());
         let late = Err(SignatureError::Time { seconds: 301, window: 300 });
         assert_eq!((at(NOW + window + second), at(NOW - window - second)), (late.clone(), late));
-        // A nonce is remembered for as long as its call would be taken.
-        assert_eq!(at(NOW), Ok(NOW + window));
     }
 
     #[test]

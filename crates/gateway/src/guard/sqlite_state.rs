@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::pin::Pin;
 use super::state::{
-    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, Stamp, State, Take, Want,
-    crowded, judge,
+    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, NonceKind, Nonces, Pinned, Quotas, Results, Stamp, State, Take,
+    Want, crowded, judge,
 };
 use crate::common::sync::lock;
 use contextweaver_context::store::StoreError;
@@ -28,10 +28,9 @@ CREATE TABLE totals (
     PRIMARY KEY (subject, scope)
 ) WITHOUT ROWID;
 CREATE INDEX totals_by_time ON totals (last);
-CREATE TABLE nonces (nonce TEXT NOT NULL PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX nonces_by_time ON nonces (until);
-CREATE TABLE forgotten (until INTEGER NOT NULL);
-INSERT INTO forgotten VALUES (0);
+CREATE TABLE nonces (kind TEXT NOT NULL, nonce TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, nonce)) WITHOUT ROWID;
+CREATE INDEX nonces_by_time ON nonces (kind, at);
+CREATE TABLE forgotten (kind TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (key TEXT NOT NULL PRIMARY KEY, result BLOB NOT NULL, until INTEGER NOT NULL, used INTEGER NOT NULL);
 CREATE INDEX results_by_use ON results (used);
 CREATE TABLE pins (server TEXT NOT NULL, name TEXT NOT NULL, pin TEXT NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID;
@@ -39,7 +38,7 @@ CREATE TABLE pins (server TEXT NOT NULL, name TEXT NOT NULL, pin TEXT NOT NULL, 
 
 /// Marked "ctxg".
 const KIND: FileKind =
-    FileKind { application: 0x6374_7867, schema: 1, tables: TABLES, added: "", patience: Duration::from_secs(5) };
+    FileKind { application: 0x6374_7867, schema: 2, tables: TABLES, added: "", patience: Duration::from_secs(5) };
 
 /// The state in a file that several processes may open.
 #[derive(Debug)]
@@ -159,29 +158,38 @@ fn has_room(transaction: &Transaction<'_>, wants: &[Want]) -> rusqlite::Result<b
 }
 
 impl Nonces for SqliteState {
-    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError> {
+    fn remember(
+        &self,
+        kind: NonceKind,
+        nonce: &str,
+        oldest: Duration,
+        at: Duration,
+        most: usize,
+    ) -> Result<Freshness, StoreError> {
+        let (kind, at, oldest) = (kind.name(), millis(at), millis(oldest));
         self.change(|transaction| {
             transaction
                 .prepare_cached(
-                    "UPDATE forgotten SET until = max(until, (SELECT max(until) FROM nonces WHERE until < ?1))
-                     WHERE EXISTS (SELECT 1 FROM nonces WHERE until < ?1)",
+                    "INSERT INTO forgotten SELECT kind, max(at) FROM nonces WHERE kind = ?1 AND at < ?2 GROUP BY kind
+                     ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
                 )?
-                .execute([millis(now)])?;
-            transaction.prepare_cached("DELETE FROM nonces WHERE until < ?1")?.execute([millis(now)])?;
+                .execute(params![kind, oldest])?;
+            let forget = "DELETE FROM nonces WHERE kind = ?1 AND at < ?2";
+            transaction.prepare_cached(forget)?.execute(params![kind, oldest])?;
             let (seen, all): (bool, i64) = transaction
                 .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM nonces WHERE nonce = ?1) OR ?2 <= (SELECT until FROM forgotten),
-                     (SELECT count(*) FROM nonces)",
+                    "SELECT EXISTS (SELECT 1 FROM nonces WHERE kind = ?1 AND nonce = ?2)
+                         OR EXISTS (SELECT 1 FROM forgotten WHERE kind = ?1 AND at >= ?3),
+                     (SELECT count(*) FROM nonces WHERE kind = ?1)",
                 )?
-                .query_row(params![nonce, millis(until)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                .query_row(params![kind, nonce, at], |row| Ok((row.get(0)?, row.get(1)?)))?;
             if seen {
                 return Ok(Freshness::Seen);
             }
             if usize::try_from(all).is_ok_and(|all| all >= most) {
                 return Ok(Freshness::Full);
             }
-            let insert = "INSERT INTO nonces VALUES (?1, ?2)";
-            transaction.prepare_cached(insert)?.execute(params![nonce, millis(until)])?;
+            transaction.prepare_cached("INSERT INTO nonces VALUES (?1, ?2, ?3)")?.execute(params![kind, nonce, at])?;
             Ok(Freshness::Fresh)
         })
     }

@@ -5,7 +5,7 @@
 //! share sessions too. What the last two acknowledged outlives a restart. Every structure is bounded: what is full refuses
 //! or evicts, and never forgets what safety rests on. The time is always given by the caller.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -75,15 +75,42 @@ pub enum Freshness {
     Full,
 }
 
-/// Remembers nonces until they expire.
+/// What a nonce is used for once. Those of one kind neither crowd out nor date those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NonceKind {
+    /// A signed call. Its moment is the time of the signature.
+    Call,
+    /// An approval that a client brings. Its moment is when it expires.
+    Approval,
+}
+
+impl NonceKind {
+    /// The name of it in a store.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "nonces",
+            Self::Approval => "approvals",
+        }
+    }
+}
+
+/// Remembers nonces by the moments that belong to them.
 pub trait Nonces {
-    /// Remembers a nonce until `until`, when there are fewer than `most` others. What expired before `now` is forgotten,
-    /// and a nonce that expires no later than one that was forgotten counts as seen: a clock that goes back opens
-    /// nothing.
+    /// Remembers a nonce of the moment `at`, when there are fewer than `most` others of its kind. Those of moments before
+    /// `oldest` are forgotten, and a nonce whose moment is no later than one that was forgotten counts as seen: neither a
+    /// clock that goes back nor a longer window opens anything.
     ///
     /// # Errors
     /// The backend cannot be read or written.
-    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError>;
+    fn remember(
+        &self,
+        kind: NonceKind,
+        nonce: &str,
+        oldest: Duration,
+        at: Duration,
+        most: usize,
+    ) -> Result<Freshness, StoreError>;
 }
 
 /// Keeps results for a while.
@@ -299,11 +326,12 @@ impl Calls {
     }
 }
 
+/// The nonces of one kind.
 #[derive(Debug, Default)]
 struct Remembered {
-    until: HashMap<String, Duration>,
-    by_time: BTreeMap<(Duration, String), ()>,
-    /// The latest expiry that was forgotten.
+    known: HashSet<String>,
+    by_time: BTreeSet<(Duration, String)>,
+    /// The latest moment that was forgotten.
     forgotten: Duration,
 }
 
@@ -335,7 +363,7 @@ impl Cached {
 #[derive(Debug, Default)]
 pub struct MemoryState {
     calls: Mutex<HashMap<(String, String), Calls>>,
-    nonces: Mutex<Remembered>,
+    nonces: Mutex<BTreeMap<NonceKind, Remembered>>,
     results: Mutex<Cached>,
     pins: Mutex<BTreeMap<(String, String), Pin>>,
 }
@@ -386,21 +414,30 @@ impl Quotas for MemoryState {
 }
 
 impl Nonces for MemoryState {
-    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError> {
-        let mut nonces = lock(&self.nonces);
-        while let Some(first) = nonces.by_time.first_entry().filter(|first| first.key().0 < now) {
-            let ((until, nonce), ()) = first.remove_entry();
-            nonces.until.remove(&nonce);
-            nonces.forgotten = nonces.forgotten.max(until);
+    fn remember(
+        &self,
+        kind: NonceKind,
+        nonce: &str,
+        oldest: Duration,
+        at: Duration,
+        most: usize,
+    ) -> Result<Freshness, StoreError> {
+        let mut all = lock(&self.nonces);
+        let nonces = all.entry(kind).or_default();
+        while nonces.by_time.first().is_some_and(|(at, _)| *at < oldest)
+            && let Some((at, nonce)) = nonces.by_time.pop_first()
+        {
+            nonces.known.remove(&nonce);
+            nonces.forgotten = nonces.forgotten.max(at);
         }
-        if until <= nonces.forgotten || nonces.until.contains_key(nonce) {
+        if at <= nonces.forgotten || nonces.known.contains(nonce) {
             return Ok(Freshness::Seen);
         }
-        if nonces.until.len() >= most {
+        if nonces.known.len() >= most {
             return Ok(Freshness::Full);
         }
-        nonces.until.insert(nonce.to_owned(), until);
-        nonces.by_time.insert((until, nonce.to_owned()), ());
+        nonces.known.insert(nonce.to_owned());
+        nonces.by_time.insert((at, nonce.to_owned()));
         Ok(Freshness::Fresh)
     }
 }
@@ -546,16 +583,22 @@ mod tests {
     }
 
     fn nonces(state: &dyn State) {
-        let remember = |nonce, now, until| state.remember(nonce, at(now), at(until), 2).unwrap();
+        let kept = |kind, nonce, oldest, moment| state.remember(kind, nonce, at(oldest), at(moment), 2).unwrap();
+        let remember = |nonce, oldest, moment| kept(NonceKind::Call, nonce, oldest, moment);
         assert_eq!(remember("a", 100, 160), Freshness::Fresh);
         assert_eq!(remember("a", 101, 160), Freshness::Seen);
-        assert_eq!(remember("a", 160, 160), Freshness::Seen, "until its last moment");
+        assert_eq!(remember("a", 160, 160), Freshness::Seen, "to its last moment");
+        assert_eq!(kept(NonceKind::Approval, "a", 160, 160), Freshness::Fresh, "another kind");
         assert_eq!(remember("b", 102, 170), Freshness::Fresh);
         assert_eq!(remember("c", 103, 171), Freshness::Full, "nothing is forgotten to make room");
         assert_eq!(remember("b", 103, 171), Freshness::Seen);
-        assert_eq!(remember("c", 161, 180), Freshness::Fresh, "what expired makes room");
-        // The clock goes back: what was forgotten is not fresh again.
+        assert_eq!(remember("c", 161, 180), Freshness::Fresh, "what is too old makes room");
+        // The clock goes back, or the window is longer: what was forgotten is not fresh again.
         assert_eq!(remember("a", 100, 160), Freshness::Seen);
+        // What another kind has forgotten makes nothing older.
+        assert_eq!(kept(NonceKind::Approval, "b", 400, 500), Freshness::Fresh);
+        assert_eq!(kept(NonceKind::Approval, "c", 600, 700), Freshness::Fresh);
+        assert_eq!(remember("d", 171, 181), Freshness::Fresh);
     }
 
     fn results(state: &dyn State) {
@@ -658,12 +701,12 @@ mod tests {
             println!("{name}");
             let first = open("s");
             first.take(&[want("s", "x", 1, 0)], at(1), Take::Use).unwrap().unwrap();
-            first.remember("n", at(1), at(60), 9).unwrap();
+            first.remember(NonceKind::Call, "n", at(1), at(60), 9).unwrap();
             first.cache("k", &Bytes::from_static(b"r"), at(60), 9).unwrap();
             first.put_pins(&[pin("a", "x")]).unwrap();
             let kept = |state: &dyn State| {
                 assert!(state.take(&[want("s", "x", 1, 0)], at(2), Take::Use).unwrap().is_err());
-                assert_eq!(state.remember("n", at(2), at(60), 9).unwrap(), Freshness::Seen);
+                assert_eq!(state.remember(NonceKind::Call, "n", at(2), at(60), 9).unwrap(), Freshness::Seen);
                 assert!(state.cached("k", at(2)).unwrap().is_some());
                 assert_eq!(state.pins().unwrap().len(), 1);
             };
@@ -697,7 +740,10 @@ mod tests {
             let fresh = std::thread::scope(|scope| {
                 let one = || {
                     (0..20)
-                        .filter(|n| state.remember(&n.to_string(), at(5), at(60), 99).unwrap() == Freshness::Fresh)
+                        .filter(|n| {
+                            state.remember(NonceKind::Call, &n.to_string(), at(5), at(60), 99).unwrap()
+                                == Freshness::Fresh
+                        })
                         .count()
                 };
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
@@ -800,8 +846,9 @@ mod tests {
             let state = MemoryState::default();
             let mut fresh = std::collections::BTreeSet::new();
             for (nonce, now) in calls {
-                // Its time is signed with it, so a nonce always expires at the same moment.
-                let answer = state.remember(&nonce.to_string(), at(now), at(30 + nonce * 10), 100).unwrap();
+                // Its time is signed with it, so a nonce always has the same moment.
+                let (moment, name) = (at(30 + nonce * 10), nonce.to_string());
+                let answer = state.remember(NonceKind::Call, &name, at(now), moment, 100).unwrap();
                 if answer == Freshness::Fresh {
                     prop_assert!(fresh.insert(nonce), "{} twice", nonce);
                 }

@@ -21,6 +21,8 @@ pub struct AuditCheck {
     pub lost: u64,
     /// Requests that were allowed and whose end is not there: the process ended meanwhile, or they are still served.
     pub open: u64,
+    /// SHA-256 of the last line of the file whose place this one took, as its first line says.
+    pub after: Option<String>,
     /// SHA-256 of the last line that fits, in hexadecimal.
     pub head: String,
     /// The hash that was looked for, and whether a line has it.
@@ -56,6 +58,7 @@ impl AuditCheck {
             torn: 0,
             lost: 0,
             open: 0,
+            after: None,
             head: FIRST.to_owned(),
             holds: head.map(|head| head == FIRST),
             misfit: None,
@@ -127,6 +130,9 @@ impl AuditCheck {
                 (AuditEvent::Decided, Some(AuditDecision::Allow), _) => drop(open.insert(line.seq)),
                 (AuditEvent::Ended, _, Some(call)) => drop(open.remove(&call)),
                 _ => {}
+            }
+            if seq == 0 {
+                check.after.clone_from(&line.after);
             }
             (pieces, seq) = (0, line.seq);
             check.lines += 1;

@@ -146,7 +146,8 @@ impl Gateway {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
         };
         let audit = |audit: &AuditConfig| {
-            AuditLog::open(audit).map_err(|reason| StartError::Audit { path: audit.file.clone(), reason })
+            AuditLog::open(audit, &config.digest)
+                .map_err(|reason| StartError::Audit { path: audit.file.clone(), reason })
         };
         let diagnostics = config.diagnostics.as_ref().map(open).transpose()?;
         let telemetry = Telemetry::new(diagnostics, config.audit.as_ref().map(audit).transpose()?);
@@ -194,7 +195,9 @@ impl Gateway {
         config.otlp.clone_from(&old.otlp);
         config.http.listen = old.http.listen;
         config.http.sessions_memory = old.http.sessions_memory;
+        stays.extend(config.guards.stay_where(&old.guards));
         let next = Self::begin_with(config, before.kept.clone(), None, Some(before)).await?.open().await?;
+        next.kept.telemetry.reloaded(&next.config.digest);
         Ok((next, stays))
     }
 

@@ -74,6 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::guard::config::StatePlace;
     use crate::tests::shop::{Scene, Who, configured, run, upstream};
     use crate::upstream::call::Call;
     use crate::upstream::config::UpstreamConfig;
@@ -120,6 +121,21 @@ mod tests {
             assert_eq!(price().await, first);
             live.replace(config).await.unwrap();
             assert_ne!(price().await, first);
+        });
+    }
+
+    #[test]
+    fn what_guards_remember_stays_where_it_is() {
+        run(async {
+            let folder = tempfile::tempdir().unwrap();
+            let (config, _) = configured("pins: {mode: strict}", &["shop"]);
+            let live = Live::from(Gateway::start(config.clone()).await.unwrap());
+            let mut elsewhere = config.clone();
+            elsewhere.guards.pins.file = Some(folder.path().join("pins.json"));
+            elsewhere.guards.state = Some(StatePlace::File(folder.path().join("state.db")));
+            assert_eq!(live.replace(elsewhere).await.unwrap(), ["pins.file", "state"]);
+            assert_eq!(live.now().config().guards, config.guards);
+            assert!(live.replace(config).await.unwrap().is_empty());
         });
     }
 

@@ -97,6 +97,8 @@ struct Waiting {
 
 enum Note {
     Line(Box<AuditLine>, Option<Waiting>),
+    /// Another configuration is in force, whose text has this SHA-256.
+    Reloaded(String),
     Close(oneshot::Sender<()>),
 }
 
@@ -115,17 +117,24 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Goes on with the file that `config` names, which is made when it is missing, readable by its owner alone.
+    /// Goes on with the file that `config` names, which is made when it is missing, readable by its owner alone; `digest`
+    /// is the SHA-256 of the text of the whole configuration.
     ///
     /// # Errors
     /// It cannot be written, is in use, or is not an audit log.
-    pub(crate) fn open(config: &AuditConfig) -> Result<Self, AuditError> {
+    pub(crate) fn open(config: &AuditConfig, digest: &str) -> Result<Self, AuditError> {
         let (failures, lost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let clock: WallClock = OffsetDateTime::now_utc;
-        let file = open(&config.file)?;
-        let had_name = has_name(&file)?;
-        let mut sink = Sink { file, had_name, sync: config.sync, clock, end: None, lost: Arc::clone(&lost) };
-        match sink.resume() {
+        let mut sink = Sink {
+            file: open(&config.file)?,
+            path: config.file.clone(),
+            config: digest.to_owned(),
+            sync: config.sync,
+            clock,
+            end: None,
+            lost: Arc::clone(&lost),
+        };
+        match sink.resume(None) {
             Err(AuditError::Io(error)) if config.on_failure == OnFailure::Warn => {
                 tracing::warn!(%error, file = %config.file.display(), "the audit log cannot be written");
             }
@@ -195,8 +204,18 @@ impl AuditLog {
         }
     }
 
+    /// Writes that another configuration is in force; `digest` is the SHA-256 of its text. Where the file was moved away
+    /// meanwhile, a new one is begun in its place. Never waits.
+    pub(crate) fn reloaded(&self, digest: &str) {
+        self.send(Note::Reloaded(digest.to_owned()));
+    }
+
     fn put(&self, line: AuditLine) {
-        if self.notes.try_send(Note::Line(Box::new(line), None)).is_err() {
+        self.send(Note::Line(Box::new(line), None));
+    }
+
+    fn send(&self, note: Note) {
+        if self.notes.try_send(note).is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
             tracing::error!("too many lines are waiting for the audit log; one was dropped");
@@ -331,16 +350,37 @@ fn open(path: &Path) -> Result<File, AuditError> {
     }
 }
 
-/// Whether a name leads to the file. What is written to one without a name is gone with the process.
+/// Whether the path leads to another file, or to none: the one that is open was moved away or removed.
 #[cfg(unix)]
-fn has_name(file: &File) -> io::Result<bool> {
-    Ok(std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 0)
+fn leads_elsewhere(path: &Path, file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
+    let open = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) != (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// As above; here, a file that is in use keeps its name.
 #[cfg(not(unix))]
-fn has_name(_: &File) -> io::Result<bool> {
-    Ok(true)
+fn leads_elsewhere(_: &Path, _: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Whether no name leads to the file any more. What is written to it then is gone with the process.
+#[cfg(unix)]
+fn is_removed(path: &Path, file: &File) -> io::Result<bool> {
+    let names = std::os::unix::fs::MetadataExt::nlink(&file.metadata()?);
+    // What never had one, such as a pipe, is still where the path leads.
+    Ok(names == 0 && leads_elsewhere(path, file)?)
+}
+
+/// As above.
+#[cfg(not(unix))]
+fn is_removed(_: &Path, _: &File) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// The end of the chain.
@@ -351,8 +391,10 @@ struct End {
 
 struct Sink {
     file: File,
-    /// Whether a name led to the file when it was opened.
-    had_name: bool,
+    /// Where it was opened.
+    path: PathBuf,
+    /// SHA-256 of the text of the configuration that is in force.
+    config: String,
     sync: bool,
     clock: WallClock,
     /// `None` when what the file ends with is not known: at the start, and after a failure.
@@ -361,26 +403,43 @@ struct Sink {
 }
 
 impl Sink {
-    /// Finds the end of the file, and writes that the chain goes on from there.
-    fn resume(&mut self) -> Result<(), AuditError> {
+    /// Finds the end of the file, and writes that the chain goes on from there; `after` is the hash of the last line of
+    /// the file whose place this one takes.
+    fn resume(&mut self, after: Option<String>) -> Result<(), AuditError> {
         let Found { end, torn, open } = last(&mut self.file)?;
         if open {
             self.file.write_all(b"\n")?;
         }
         self.end = Some(end);
         let lost = Some(self.lost.load(Ordering::Relaxed)).filter(|lost| *lost > 0);
-        let line = AuditLine { torn, lost, ..AuditLine::new(AuditEvent::Started) };
+        let config = Some(self.config.clone());
+        let line = AuditLine { after, config, torn, lost, ..AuditLine::new(AuditEvent::Started) };
         self.append(&mut [line])?;
         self.lost.fetch_sub(lost.unwrap_or_default(), Ordering::Relaxed);
         Ok(())
     }
 
+    /// Begins a file where the path leads now. Its first line names the last one of the file before, which thereby is
+    /// known to be there.
+    fn begin_anew(&mut self) -> Result<(), AuditError> {
+        let file = open(&self.path)?;
+        let end = self.end.take().or_else(|| last(&mut self.file).ok().map(|found| found.end));
+        self.file = file;
+        self.resume(end.filter(|end| end.seq > 0).map(|end| end.hash))
+    }
+
+    /// Writes that another configuration is in force, into the file that the path leads to now.
+    fn reloaded(&mut self, digest: String) -> Result<(), AuditError> {
+        self.config = digest;
+        // Where that cannot be, the lines go on where they were.
+        let moved = leads_elsewhere(&self.path, &self.file).map_err(AuditError::from);
+        let moved = moved.and_then(|is_moved| if is_moved { self.begin_anew() } else { Ok(()) });
+        let line = AuditLine { config: Some(self.config.clone()), ..AuditLine::new(AuditEvent::Reloaded) };
+        self.append_again(&mut [line]).and(moved)
+    }
+
     /// Writes lines after the end of the chain; the number of the first.
     fn append(&mut self, lines: &mut [AuditLine]) -> io::Result<u64> {
-        if self.had_name && !has_name(&self.file)? {
-            let reason = "the file was removed while it was in use; restart the gateway, which makes a new one";
-            return Err(io::Error::other(reason));
-        }
         let Some(End { mut seq, hash: mut prev }) = self.end.take() else { return Err(io::ErrorKind::NotFound.into()) };
         let (first, mut text) = (seq + 1, Vec::new());
         for line in lines {
@@ -399,10 +458,14 @@ impl Sink {
         Ok(first)
     }
 
-    /// The same, after finding the end again where a failure left it unknown.
+    /// The same, after finding the end again where a failure left it unknown, and in a new file where that in use was
+    /// removed.
     fn append_again(&mut self, lines: &mut [AuditLine]) -> Result<u64, AuditError> {
-        if self.end.is_none() {
-            self.resume()?;
+        if is_removed(&self.path, &self.file)? {
+            tracing::warn!(file = %self.path.display(), "the audit log was removed while it was in use; a new one is begun");
+            self.begin_anew()?;
+        } else if self.end.is_none() {
+            self.resume(None)?;
         }
         Ok(self.append(lines)?)
     }
@@ -479,17 +542,12 @@ fn write(mut sink: Sink, mut queue: mpsc::Receiver<Note>, failures: &AtomicU64) 
     /// Lines that are written in one go, at most.
     const TOGETHER: usize = 256;
     while let Some(first) = queue.blocking_recv() {
-        let (mut lines, mut waiting, mut closed) = (Vec::new(), Vec::new(), None);
+        let (mut lines, mut waiting) = (Vec::new(), Vec::new());
         let mut next = Some(first);
-        while let Some(note) = next {
-            match note {
-                Note::Line(line, written) => {
-                    lines.push(*line);
-                    waiting.push(written);
-                }
-                Note::Close(done) => closed = Some(done),
-            }
-            next = if lines.len() < TOGETHER && closed.is_none() { queue.try_recv().ok() } else { None };
+        while let Some(Note::Line(line, written)) = next {
+            lines.push(*line);
+            waiting.push(written);
+            next = if lines.len() < TOGETHER { queue.try_recv().ok() } else { None };
         }
         if !lines.is_empty() {
             let first = write_all(&mut sink, &mut lines, failures);
@@ -507,11 +565,19 @@ fn write(mut sink: Sink, mut queue: mpsc::Receiver<Note>, failures: &AtomicU64) 
                 let _ = write_all(&mut sink, &mut ends, failures);
             }
         }
-        if let Some(done) = closed {
-            // Another gateway may go on with the file from now on.
-            drop(sink);
-            let _ = done.send(());
-            return;
+        match next {
+            Some(Note::Close(done)) => {
+                // Another gateway may go on with the file from now on.
+                drop(sink);
+                let _ = done.send(());
+                return;
+            }
+            Some(Note::Reloaded(digest)) => {
+                if let Err(error) = sink.reloaded(digest) {
+                    tracing::error!(%error, file = %sink.path.display(), "a reload could not be written to the audit log");
+                }
+            }
+            Some(Note::Line(..)) | None => {}
         }
     }
 }
@@ -527,10 +593,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         let lost = Arc::new(AtomicU64::new(0));
-        let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
-        let mut sink =
-            Sink { file: open(&path).unwrap(), had_name: true, sync: true, clock, end: None, lost: Arc::clone(&lost) };
-        sink.resume().unwrap();
+        let mut sink = sink(&path, true, Arc::clone(&lost));
+        sink.resume(None).unwrap();
         // A disk that takes a part of a line and no more.
         sink.file.write_all(b"{\"approver\":").unwrap();
         (sink.end, _) = (None, lost.fetch_add(3, Ordering::Relaxed));
@@ -587,8 +651,7 @@ mod tests {
         record.note(|account| account.allowed = false);
         assert!(audited.end("POLICY_DENIED", true).await.is_err());
         drop((refusing, warning, patient, notes));
-        let (file, lost) = (open(&path).unwrap(), Arc::default());
-        let sink = Sink { file, had_name: true, sync: false, clock, end: None, lost };
+        let sink = sink(&path, false, Arc::default());
         std::thread::spawn(move || write(sink, queue, &AtomicU64::new(0))).join().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let told = |line: AuditLine| {
@@ -614,20 +677,48 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nothing_is_written_into_a_file_that_was_removed() {
+    fn a_new_file_takes_the_place_of_one_that_was_moved_away_or_removed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, moved) = (folder.path().join("audit.jsonl"), folder.path().join("audit-1.jsonl"));
-        let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
-        let mut sink =
-            Sink { file: open(&path).unwrap(), had_name: true, sync: false, clock, end: None, lost: Arc::default() };
-        sink.resume().unwrap();
-        // A file that was moved away for a new one is still a file.
+        let mut sink = sink(&path, false, Arc::default());
+        sink.resume(None).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let told = |path: &Path| {
+            let told = |line: &str| {
+                let line = AuditLine::read(line.as_bytes()).unwrap();
+                format!("{} {} {}", line.seq, line.event.name(), line.config.unwrap_or_default())
+            };
+            read(path).lines().map(told).collect::<Vec<_>>()
+        };
+        let last = |path: &Path| hash(read(path).lines().last().unwrap().as_bytes());
+        let follows = |path: &Path| AuditLine::read(read(path).lines().next().unwrap().as_bytes()).unwrap().after;
+        let mut stopped = || sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap();
+        // Until it is told, it goes on with a file that was moved away.
         std::fs::rename(&path, &moved).unwrap();
+        assert_eq!(stopped(), 2);
+        sink.reloaded("b".to_owned()).unwrap();
+        assert_eq!(told(&moved), ["1 started a", "2 stopped "]);
+        assert_eq!(told(&path), ["1 started b", "2 reloaded b"]);
+        assert_eq!(follows(&path), Some(last(&moved)));
+        // Where the file is the same, so is the chain.
+        sink.reloaded("c".to_owned()).unwrap();
+        assert_eq!(told(&path), ["1 started b", "2 reloaded b", "3 reloaded c"]);
+        let end = last(&path);
+        std::fs::remove_file(&path).unwrap();
         assert_eq!(sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap(), 2);
-        std::fs::remove_file(&moved).unwrap();
-        for _ in 0..2 {
-            let error = sink.append_again(&mut [AuditLine::new(AuditEvent::Stopped)]).unwrap_err().to_string();
-            assert!(error.contains("was removed"), "{error}");
-        }
+        assert_eq!(told(&path), ["1 started c", "2 stopped "]);
+        assert_eq!(follows(&path), Some(end));
+        // Another gateway has taken the name: the lines go on where they were.
+        std::fs::rename(&path, &moved).unwrap();
+        let other = open(&path).unwrap();
+        assert!(sink.reloaded("d".to_owned()).unwrap_err().to_string().contains("another gateway"));
+        drop(other);
+        assert_eq!(told(&moved), ["1 started c", "2 stopped ", "3 reloaded d"]);
+    }
+
+    fn sink(path: &Path, sync: bool, lost: Arc<AtomicU64>) -> Sink {
+        let clock: WallClock = || OffsetDateTime::UNIX_EPOCH;
+        let (file, path) = (open(path).unwrap(), path.to_owned());
+        Sink { file, path, config: "a".to_owned(), sync, clock, end: None, lost }
     }
 }

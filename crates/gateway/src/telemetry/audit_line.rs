@@ -23,6 +23,8 @@ pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 pub enum AuditEvent {
     /// A gateway begins to write the file, or goes on after it could not write.
     Started,
+    /// Another configuration is in force from here on.
+    Reloaded,
     /// It is decided what becomes of a request.
     Decided,
     /// A request that was allowed has ended.
@@ -37,6 +39,7 @@ impl AuditEvent {
     pub fn name(self) -> &'static str {
         match self {
             Self::Started => "started",
+            Self::Reloaded => "reloaded",
             Self::Decided => "decided",
             Self::Ended => "ended",
             Self::Stopped => "stopped",
@@ -82,6 +85,9 @@ impl AuditDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditLine {
+    /// SHA-256 of the last line of the file that this one took the place of, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// Who approved or declined it: `client`, the person behind the client that called, or `operator`, at the console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approver: Option<String>,
@@ -97,6 +103,9 @@ pub struct AuditLine {
     /// `OK`, `TOOL_ERROR` where the tool says that it failed, `CANCELLED`, or the code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// SHA-256 of the text of the configuration that is in force from here on, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
     /// The rule by which the upstream is asked as the caller or as the gateway, as its place in the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
@@ -149,11 +158,13 @@ impl AuditLine {
     /// A line that says so and nothing else; number, time and the hash of the line before come when it is written.
     pub(crate) fn new(event: AuditEvent) -> Self {
         Self {
+            after: None,
             approver: None,
             arguments: None,
             call: None,
             caller: None,
             code: None,
+            config: None,
             credentials: None,
             decision: None,
             event,

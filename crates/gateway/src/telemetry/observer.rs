@@ -381,6 +381,13 @@ impl Telemetry {
         diagnostics.record(None, Happening { event, success: true, duration: Some(took), tool: None, attributes });
     }
 
+    /// Records that another configuration is in force; `digest` is the SHA-256 of its text.
+    pub(crate) fn reloaded(&self, digest: &str) {
+        if let Some(audit) = &self.audit {
+            audit.reloaded(digest);
+        }
+    }
+
     /// Waits, for a bounded time, until every event and decision is written; nothing more comes.
     pub(crate) async fn close(&self) {
         if let Some(audit) = &self.audit {

@@ -109,6 +109,7 @@ fn every_decision_is_in_the_log_and_nothing_of_what_calls_carry() {
                 torn: 0,
                 lost: 0,
                 open: 0,
+                after: None,
                 holds: None,
                 misfit: None
             }

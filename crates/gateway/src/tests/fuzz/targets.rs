@@ -90,7 +90,7 @@ const CLIENT_YAML: &str =
     "# mine\nmcpServers:\n  a:\n    command: npx\n    args: [-y, x]\n  b: {url: 'https://b.example/mcp'}\nother: 1\n";
 
 /// Catalogs in the forms that JSON has.
-const CATALOGS: [(ToolFormat, &str); 23] = [
+const CATALOGS: [(ToolFormat, &str); 25] = [
     (ToolFormat::Mcp, r#"[{"name":"a","description":"b","inputSchema":{"type":"object"}}]"#),
     (ToolFormat::Mcp, r#"{"tools":[{"name":"a"}],"server":"x"}"#),
     (ToolFormat::Mcp, CATALOG),
