@@ -22,6 +22,8 @@ const MOST_VISITS: usize = 4000;
 const FEW: usize = 2;
 /// The number of tables that are described in detail.
 const MOST_TABLES: usize = 4;
+/// The number of rows from which a table is told by its columns where it is most of the whole together with others.
+const TOLD_ROWS: usize = 8;
 /// The number of rows shown between the first and the last.
 const SAMPLES: usize = 12;
 /// The number of characters of a value in a row.
@@ -66,7 +68,7 @@ const DEEP: usize = 20;
 /// What most of a literal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bulk {
-    /// A table or a long string.
+    /// A table, several tables together, or a long string.
     Told,
     /// Rows with names.
     Named,
@@ -126,6 +128,7 @@ pub(super) fn describe(root: Value<'_>) -> Description {
     walk.sections(root);
     walk.last(root);
     walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
+    let bulk = walk.bulk();
     let mut counted = false;
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let detailed = number < MOST_TABLES;
@@ -134,7 +137,8 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
         let mut table = walk.table(section);
-        table.qualified = number > 0 || section.path.contains(['.', '[']);
+        // Where no table is most of the whole, the names of columns alone could be those of any.
+        table.qualified = number > 0 || section.path.contains(['.', '[']) || (bulk == Bulk::Told && small);
         let unusual = detailed.then(|| Unusual::of(&walk.profile, section.value, section.node, &table));
         table.samples.retain(|sample| {
             let is_end = sample.number == 0 || sample.number + 1 == table.rows;
@@ -145,11 +149,11 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
         if detailed {
             if mode(section.value) == Mode::Map {
-                let keys = section.value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL));
-                let head = format!("{}keys: ", section.label());
+                let head = first_of(&format!("{}keys", section.label()), section.value.len(), MOST_KEYS);
                 let least = (delay + rank::ALL_NAMES, 12);
                 let place = place + rank::FIRST_PLACE;
-                walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
+                let keys = keys(section.value);
+                walk.pieces.push(Piece::list(place, &head, keys, ", ", least, delay + rank::MORE_NESTED));
             }
             walk.pieces.extend(unusual.iter().flat_map(|unusual| unusual.pieces(&section.label(), place, delay)));
             walk.pieces.extend(walk.row_names(section, deep, place + rank::INNER_PLACE - 1, delay));
@@ -164,7 +168,6 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         walk.pieces.extend(walk.by_key());
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
-    let bulk = walk.bulk();
     let failure = if bulk == Bulk::Told { None } else { failure::of(&walk.profile, root) };
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
     let embedded = embedded.map(|(path, value)| (path.clone(), value.plain().into_owned())).collect();
@@ -182,13 +185,12 @@ impl<'d> Walk<'d> {
         let size = || format!("{} values, depth {}", self.profile.leaves, self.profile.depth);
         match (root.kind(), mode(root)) {
             (Kind::Object, Mode::Keys) => {
-                let keys: Vec<String> =
-                    root.members().take(200).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
                 let deep =
                     if self.profile.depth > DEEP { format!(", depth {}", self.profile.depth) } else { String::new() };
                 let head = format!("object, {}{deep}", shown::count(root.len(), "key"));
                 let mut piece = Piece::line(0, rank::SHAPE, head.clone());
-                let named = Piece::list(0, &format!("{head}: "), keys, ", ", (rank::NAMES, 12), rank::ALL_NAMES);
+                let (head, keys) = (first_of(&head, root.len(), MOST_KEYS), keys(root));
+                let named = Piece::list(0, &head, keys, ", ", (rank::NAMES, 12), rank::ALL_NAMES);
                 piece.wordings.extend(named.wordings);
                 self.pieces.push(piece);
                 self.pieces.push(Piece::line(1, rank::SIZE, size()));
@@ -271,8 +273,16 @@ impl<'d> Walk<'d> {
         match large.next() {
             Some(value) if mode(value) != Mode::Map => Bulk::Told,
             Some(value) if is_list(value) && value.span().len() * 10 > self.total * 9 => Bulk::Named,
+            None if self.has_tables() => Bulk::Told,
             _ => Bulk::Tree,
         }
+    }
+
+    /// Whether the tables that are described in detail are most of the whole together.
+    fn has_tables(&self) -> bool {
+        let tables = self.tables.iter().take(MOST_TABLES).map(|table| table.value);
+        let told = tables.filter(|value| mode(*value) != Mode::Map && value.len() >= TOLD_ROWS);
+        !is_small(told.map(|value| value.span().len()).sum(), self.total)
     }
 
     /// The value at the end of a tree, unless a table or the lines at the root show it.
@@ -350,7 +360,7 @@ impl<'d> Walk<'d> {
     }
 
     fn keys(&mut self, value: Value<'d>, path: &str) {
-        let keys: Vec<String> = value.members().take(60).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
+        let keys = keys(value);
         let again = self.named_keys.entry(keys.clone()).or_default();
         *again += 1;
         // Objects that are all alike would hide what they hold.
@@ -358,7 +368,7 @@ impl<'d> Walk<'d> {
             return;
         }
         let Some(place) = self.place_of_leaf() else { return };
-        let head = format!("{path}: {}: ", shown::count(value.len(), "key"));
+        let head = first_of(&format!("{path}: {}", shown::count(value.len(), "key")), value.len(), MOST_KEYS);
         let mut piece = Piece { place, wordings: Vec::new() };
         if !path.contains(['.', '[']) {
             let first = Piece::list(place, &head, keys.clone(), ", ", (rank::FIRST_KEYS, FIRST_ROWS), rank::KEYS);
@@ -372,7 +382,7 @@ impl<'d> Walk<'d> {
     fn list(&mut self, value: Value<'d>, path: &str, node: NodeId) {
         let Some(place) = self.place_of_leaf() else { return };
         let label = if path.is_empty() { "items: ".to_owned() } else { format!("{path}: ") };
-        let items: Vec<String> = value.items().take(100).map(|item| shown::cell(item, LEAF[0])).collect();
+        let items: Vec<String> = value.items().take(MOST_ITEMS).map(|item| shown::cell(item, LEAF[0])).collect();
         let head = format!("{label}{}: ", shown::count(value.len(), "item"));
         if value.len() > 8
             && let Some(column) =
@@ -387,14 +397,9 @@ impl<'d> Walk<'d> {
                 format!("{label}{}, first {first}, last {last}", shown::count(value.len(), "item")),
             ));
             self.pieces.push(Piece::line(place, rank::STAT, format!("{label}{full}")));
-            self.pieces.push(Piece::list(
-                place,
-                &format!("{label}items: "),
-                items,
-                ", ",
-                (rank::NESTED, 5),
-                rank::SAMPLE,
-            ));
+            let head = if path.is_empty() { "items".to_owned() } else { format!("{path}: items") };
+            let head = first_of(&head, value.len(), MOST_ITEMS);
+            self.pieces.push(Piece::list(place, &head, items, ", ", (rank::NESTED, 5), rank::SAMPLE));
         } else {
             self.pieces.push(Piece::list(
                 place,
@@ -664,10 +669,10 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
         if visits > MOST_VISITS || pieces.len() > MOST_INNER {
             break;
         }
-        let mut line = |path: &str, values: Vec<String>, later: bool| {
-            let place = place + u32::try_from(pieces.len()).unwrap_or(0);
+        let mut line = |path: &str, values: Vec<String>, all: usize, later: bool| {
+            let (place, head) = (place + u32::try_from(pieces.len()).unwrap_or(0), first_of(path, all, MOST_ITEMS));
             let [least, all] = if later { [rank::MORE_INNER; 2] } else { [rank::INNER, rank::ALL_INNER] };
-            pieces.push(Piece::list(place, &format!("{path}: "), values, ", ", (delay + least, 12), delay + all));
+            pieces.push(Piece::list(place, &head, values, ", ", (delay + least, 12), delay + all));
         };
         match value.kind() {
             Kind::Object => {
@@ -676,7 +681,7 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
                     if member.is_container() {
                         queue.push_back((member, path, true));
                     } else if told {
-                        line(&path, vec![shown::value(member, LEAF[0])], false);
+                        line(&path, vec![shown::value(member, LEAF[0])], 1, false);
                     }
                 }
             }
@@ -686,11 +691,12 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
                     let keys = first.members().filter(|(_, member)| !member.is_container());
                     for ((key, _), later) in keys.zip([false, true]) {
                         let values = value.items().filter_map(|item| item.get(&key.plain()));
-                        line(&shown::member_path(&format!("{path}[*]"), &key.plain()), cells(values), later);
+                        let path = shown::member_path(&format!("{path}[*]"), &key.plain());
+                        line(&path, cells(values), value.len(), later);
                     }
                     queue.extend(indexed(value, &path));
                 } else if told && !value.is_empty() {
-                    line(&path, cells(value.items()), false);
+                    line(&path, cells(value.items()), value.len(), false);
                 }
             }
             _ => {}
@@ -701,6 +707,16 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
 
 fn indexed<'v>(value: Value<'v>, path: &str) -> impl Iterator<Item = (Value<'v>, String, bool)> {
     value.items().take(MOST_ITEMS).enumerate().map(move |(at, item)| (item, format!("{path}[{at}]"), false))
+}
+
+/// The keys of an object that are listed.
+fn keys(value: Value<'_>) -> Vec<String> {
+    value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL)).collect()
+}
+
+/// How a list of the first `most` of `all` entries begins: the number that it leaves out is one of those that it is of.
+fn first_of(head: &str, all: usize, most: usize) -> String {
+    if all > most { format!("{head}, first {most}: ") } else { format!("{head}: ") }
 }
 
 fn cells<'v>(values: impl Iterator<Item = Value<'v>>) -> Vec<String> {

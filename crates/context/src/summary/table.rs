@@ -19,6 +19,8 @@ const FIRST_VALUES: usize = 6;
 const FIRST_OF_MANY: usize = 4;
 /// The number of rows from which objects in them are told by what all of them hold.
 const DEEP_ROWS: usize = 8;
+/// Keys that name no column without the key before them where the column is below a list.
+const BARE: [&str; 5] = ["name", "title", "id", "key", "value"];
 /// The number of column names that are shown at once.
 const NAMES: usize = 16;
 
@@ -139,14 +141,15 @@ impl Table<'_> {
         (!entries.is_empty()).then(|| Piece::list(place, &head, entries, " ", least, delay + rank::RICH_STAT))
     }
 
-    /// For the name of each column its end: as many keys as tell it from the others.
+    /// For the name of each column its end: as many keys as tell it from the others, and of which thing it is.
     pub(super) fn short_names(&self) -> BTreeMap<&str, &str> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for end in self.columns.iter().flat_map(|(name, _)| name_ends(name)) {
             *counts.entry(end).or_default() += 1;
         }
         let named = self.columns.iter().map(|(name, _)| {
-            let end = name_ends(name).into_iter().find(|end| counts.get(*end) == Some(&1));
+            let is_bare = |end: &str| name.contains("[*]") && BARE.iter().any(|key| end.eq_ignore_ascii_case(key));
+            let end = name_ends(name).into_iter().find(|end| counts.get(*end) == Some(&1) && !is_bare(end));
             (name.as_str(), end.unwrap_or(name))
         });
         named.collect()

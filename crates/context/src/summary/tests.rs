@@ -121,6 +121,80 @@ fn a_table_that_is_a_small_part_of_a_tree_does_not_replace_it() {
 }
 
 #[test]
+fn several_tables_together_are_told_like_one() {
+    let rows = |count: usize, row: &dyn Fn(usize) -> String| (0..count).map(row).collect::<Vec<_>>().join(", ");
+    let users = rows(60, &|at| format!("{{\"id\": {at}, \"email\": \"u{at}@x.org\", \"active\": {}}}", at != 41));
+    let audit = rows(80, &|at| format!("{{\"n\": {at}, \"what\": \"{}\"}}", if at == 9 { "delete" } else { "login" }));
+    let text = format!(
+        "{{\"data\": {{\"users\": [{users}]}}, \"audit\": [{audit}], \"errors\": [{{\"message\": \"slow\"}}]}}"
+    );
+    insta::assert_snapshot!(shown(&text, 300), @r#"
+    object, 3 keys: data, audit, errors
+    341 values, depth 4
+    data: 1 key: users
+    errors[0]: 1 key: message
+    errors[0].message: slow
+    data.users: 60 rows, 3 columns: id, email, active
+    data.users: first row: {"id": 0, "email": "u0@x.org", "active": true}
+    data.users: row 29: id=29 email=u29@x.org active=true
+    data.users: row 41: active=false email=u41@x.org id=41
+    data.users: last row: {"id": 59, "email": "u59@x.org", "active": true}
+    data.users: id: min 0 max 59 distinct 60
+    data.users: email: distinct 60
+    data.users: active: distinct 2 (true ×59, false ×1)
+    audit: 80 rows, 2 columns: n, what
+    audit: first row: {"n": 0, "what": "login"}
+    audit: row 9: what=delete n=9
+    audit: last row: {"n": 79, "what": "login"}
+    audit: n: min 0 max 79 sum 3160 distinct 80
+    audit: what: distinct 2 (login ×79, delete ×1)
+    "#);
+    // Rows that are too few are told by their beginning and end.
+    let few: Vec<String> = "abcdef"
+        .chars()
+        .map(|key| format!("\"{key}\": [{}]", rows(7, &|at| format!("{{\"n\": \"{key}{at}\"}}"))))
+        .collect();
+    let told = shown(&format!("{{{}}}", few.join(", ")), 60);
+    assert!(told.contains("{\"a\": [{\"n\": \"a0\"}"), "{told}");
+}
+
+#[test]
+fn a_list_that_is_not_shown_whole_says_of_how_many_it_is() {
+    let items = |count: usize| {
+        (0..count).map(|at| format!("\"item-{at} of a list of long items\"")).collect::<Vec<_>>().join(", ")
+    };
+    // How the list begins, and how many entries it shows and leaves out.
+    let list = |text: &str, cap: usize| {
+        let told = shown(text, cap);
+        let (line, rest) = told.lines().find_map(|line| line.rsplit_once("… +")).unwrap_or((&told, "0"));
+        let entries = line.matches("item-").count() + rest.parse::<usize>().unwrap_or(0);
+        format!("{}{entries}", line.split("\"item").next().unwrap_or_default())
+    };
+    let cases = [items(300), items(100)].map(|items| format!("[{items}]"));
+    let inner = format!("{{\"list\": [{}]}}", items(150));
+    insta::assert_snapshot!(cases.map(|text| list(&text, 700)).join("\n") + "\n" + &list(&inner, 1_300), @r"
+    items, first 100: 100
+    items: 100
+    list: items, first 100: 100
+    ");
+}
+
+#[test]
+fn an_unusual_value_below_a_list_has_a_name_and_a_row() {
+    let rows: Vec<String> = (0..40)
+        .map(|at| {
+            let state = if at == 21 { "stopped" } else { "running" };
+            format!(
+                "{{\"Instances\": [{{\"InstanceId\": \"i-{at}\", \"State\": {{\"Code\": 16, \"Name\": \"{state}\"}}, \"Tags\": [{{\"Key\": \"Name\", \"Value\": \"web{at}\"}}]}}]}}"
+            )
+        })
+        .collect();
+    let told = shown(&format!("{{\"Reservations\": [{}]}}", rows.join(", ")), 200);
+    let row = told.lines().find(|line| line.contains("row 21"));
+    insta::assert_snapshot!(row.unwrap_or(&told), @"Reservations: row 21: State.Name=stopped InstanceId=i-21 Tags[*].Value=web21");
+}
+
+#[test]
 fn texts_inside_strings_are_told_by_what_they_are() {
     let rows: Vec<String> = (0..200).map(|at| format!("{at},{}", at * at)).collect();
     let text =

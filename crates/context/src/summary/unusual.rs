@@ -112,7 +112,9 @@ impl Found<'_> {
             varying(row, table).into_iter().partition(|(_, value)| is_rare(value));
         if row.kind() == Kind::Object && !table.is_deep() {
             let members = row.members().take(MEMBERS).filter(|(_, value)| !is_rare(value));
-            usual = members.map(|(key, value)| (shown::line(&key.plain(), CELL), value)).collect();
+            let members: Vec<_> = members.map(|(key, value)| (shown::line(&key.plain(), CELL), value)).collect();
+            // Where the whole row is in the member with the rare value, what stands beside that is its own.
+            usual = if members.is_empty() { usual } else { members };
         }
         usual.retain(|(_, value)| key.is_some() || !is_usual_name || !is_named(value));
         usual.sort_by_key(|(_, value)| !is_named(value));
