@@ -17,6 +17,9 @@ const PREFIX: usize = 160;
 /// The number of characters of an error or a message in its wordings.
 const MESSAGE_LENGTHS: [usize; 3] = [100, 180, 400];
 
+/// Of so many times one may be earlier than the one before: several processors write messages.
+const FALLING: usize = 10;
+
 /// The number of characters of a message after its time in the shortest wording.
 const BRIEF_MESSAGE: usize = 40;
 
@@ -115,8 +118,9 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
         r"|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d( [+-]\d{4})?",
         r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d( \d{4})?",
         r"|\b\d\d:\d\d:\d\d([.,]\d+)?",
-        r"|^\[? *\d+\.\d{3,}\]?",
-        r"|^\d{10,13}\b",
+        // The seconds since a start, and since 1970 up to the year 2033; other numbers are amounts and names.
+        r"|^\[ *\d+\.\d{3,}\]",
+        r"|^1\d{9}(\d{3}|\.\d+)?\b",
     ))
     .expect("a fixed pattern")
 });
@@ -134,10 +138,22 @@ pub(super) fn time(line: &str) -> Option<&str> {
     TIME.find(line.get(..end)?).map(|found| found.as_str())
 }
 
+/// The number in brackets at the front of a line, as the seconds since a start: `[   12.345]`.
+pub(super) fn uptime(line: &str) -> Option<f64> {
+    line.strip_prefix('[')?.split_once(']')?.0.trim_start().parse().ok()
+}
+
+/// Whether the numbers in brackets at the front of `lines` fall, as times do not.
+pub(super) fn uptimes_fall(lines: &[&str]) -> bool {
+    let numbers: Vec<f64> = lines.iter().filter_map(|line| uptime(line)).collect();
+    numbers.windows(2).filter(|pair| pair[1] < pair[0]).count() * FALLING > numbers.len()
+}
+
 /// Whether a line begins with its time, and has something behind it.
 pub(super) fn begins_with_time(line: &str) -> bool {
-    let line = line.trim_start_matches('[');
-    let behind = time(line).and_then(|stamp| line.strip_prefix(stamp));
+    // The brackets around the seconds since a start are a part of the time.
+    let fronts = [line, line.trim_start_matches('[')];
+    let behind = fronts.into_iter().find_map(|line| line.strip_prefix(time(line)?));
     behind.is_some_and(|behind| behind.starts_with([' ', ']']) && behind.trim_start_matches(']').starts_with(' '))
 }
 
@@ -186,9 +202,25 @@ pub(super) fn tells_of_error(line: &str) -> bool {
     told && !says_none(line)
 }
 
+/// How a line begins that is a report of an error whatever stands in the lines around it: with a word in capitals, or with
+/// one before a colon or a code, perhaps behind marks in brackets or a place.
+static REPORT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^(?:\[[^\]]*\][: ]*)*(?:\[?(?:ERROR|FATAL|FAILED|FAILURE|FAIL|PANIC)\b",
+        r"|(?:[\w.,:()+@/\\-]+: )?(?:fatal |Fatal )?[Ee]rror(?:\[\w+\])?(?: [A-Z]{1,8}\d+)?:)",
+    ))
+    .expect("a fixed pattern")
+});
+
+/// Whether a line reports an error in a way that prose does not, which may have the word in it.
+pub(super) fn reports_error(line: &str) -> bool {
+    let is_report = || REPORT.is_match(message(line)) || is_exception(line);
+    begins_with_any(line, &FAILED) || (SUSPECT.is_match(line) && is_report() && !says_none(line))
+}
+
 /// How a line begins that reports what went well, or what did not, whatever that is called.
-const PASSED: [&str; 9] = ["✓", "✔", "√", "ok ", "PASS ", "PASS:", "PASSED ", "Passed ", "--- PASS"];
-const FAILED: [&str; 4] = ["✕", "✗", "✘", "not ok "];
+const PASSED: [&str; 10] = ["✓", "✔", "√", "✅", "ok ", "PASS ", "PASS:", "PASSED ", "Passed ", "--- PASS"];
+const FAILED: [&str; 6] = ["✕", "✗", "✘", "✖", "❌", "not ok "];
 
 fn begins_with_any(line: &str, marks: &[&str]) -> bool {
     let line = line.trim_start();
@@ -554,6 +586,59 @@ mod tests {
     }
 
     #[test]
+    fn numbers_at_the_front_of_a_line_are_times_in_few_forms() {
+        for (line, stamp) in [
+            ("1764500000 started", Some("1764500000")),
+            ("1764500000123 started", Some("1764500000123")),
+            ("1764500000.25 started", Some("1764500000.25")),
+            ("[    0.000000] usb 1-0", Some("[    0.000000]")),
+            // Orders, telephone numbers, losses and containers.
+            ("4100000000 order shipped", None),
+            ("15551230000 called in", None),
+            ("0.7825 loss at step 0", None),
+            ("000000000000   app:0", None),
+        ] {
+            assert_eq!(time(line), stamp, "{line}");
+        }
+        let begins =
+            ["[   12.345] usb 1-0", "[2026-11-01 10:00:00] a", "10:00:00 a", "0.7825 loss"].map(begins_with_time);
+        assert_eq!(begins, [true, true, true, false]);
+        let log = |number: &dyn Fn(usize) -> f64| -> String {
+            (0..60).map(|n| format!("[{:8.4}] alder birch\n", number(n))).collect()
+        };
+        let kind = |text: &str| told(text, 60).lines().next().unwrap_or_default().to_owned();
+        let late = |n: usize| if n == 30 { 29.5 } else { n as f64 };
+        assert_eq!([kind(&log(&late)), kind(&log(&|n| 0.9 - n as f64 / 100.0))], ["[Log]", "[Plain]"]);
+    }
+
+    #[test]
+    fn the_blanks_before_a_time_make_no_other_message() {
+        let text: String = (0..120).map(|n| format!("[{:12.6}] usb 1-{n}: new device\n", n as f64)).collect();
+        assert!(told(&text, 60).contains("log: 120 lines, 1 kind of message"), "{}", told(&text, 60));
+    }
+
+    #[test]
+    fn reports_of_errors_are_told_from_prose() {
+        for (line, expected) in [
+            ("ERROR could not apply migration 80", true),
+            ("2026-11-01 10:00:00 [worker] FATAL: no space", true),
+            ("[ERROR] no space", true),
+            ("error[E0308]: mismatched types", true),
+            ("src/main.c:12:5: error: expected expression", true),
+            ("src/c.tsx(1,2): error TS2322: Type", true),
+            ("ValueError: bad", true),
+            ("❌ test number 50", true),
+            ("FAILED: 0, passed: 12", false),
+            ("Errors are told from prose.", false),
+            ("The heating has failed again.", false),
+            ("an ERROR: in the middle", false),
+            ("print(f\"{path}: error: {text}\")", false),
+        ] {
+            assert_eq!(reports_error(line), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn a_range_of_times_holds_all_of_them() {
         for (about, lines, expected) in [
             (
@@ -601,6 +686,8 @@ mod tests {
             ("  ✓ handles error (2 ms)", false),
             ("ok 3 - raises an exception", false),
             ("  ✕ adds tax (2 ms)", true),
+            ("❌ adds tax", true),
+            ("✅ reports an error", false),
             ("not ok 4 - adds", true),
             ("100% tests passed, 0 tests failed out of 200", false),
             ("Failed: 0, Passed: 120", false),

@@ -91,7 +91,10 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Listing;
     }
     let frames = share(&|line| trace::is_frame(line));
-    let logged = share(&|line| log::level(line).is_some() || starts_with_time(line));
+    // The first lines stand in their order.
+    let falls = log::uptimes_fall(lines.get(..SAMPLE).unwrap_or(&lines));
+    let is_timed = |line: &str| starts_with_time(line) && !(falls && log::uptime(line).is_some());
+    let logged = share(&|line| log::level(line).is_some() || is_timed(line));
     if frames >= 0.25 && logged < 0.4 {
         return LineKind::StackTrace;
     }

@@ -6,7 +6,7 @@ use crate::brief::Piece;
 use crate::split::lines;
 
 use super::excerpt::{Tally, cut, samples};
-use super::log::{Errors, may_tell_of_error, tells_of_error};
+use super::log::{Errors, may_tell_of_error, reports_error, tells_of_error};
 use super::rank;
 use super::template::Templates;
 use contextweaver_core::text::counted;
@@ -31,18 +31,28 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let size = format!("{}, {}", counted(tally.lines, "line"), counted(characters, "character"));
     let mut pieces = vec![Piece::line(rank::SHAPE_PLACE, rank::SHAPE, size)];
     pieces.extend(tally.ends());
-    // Prose that has the word error in it is not a report of one.
-    let words = || text.split_ascii_whitespace().filter(|word| !word.contains('='));
-    if may_tell_of_error(text) && words().count() < tally.filled * PROSE {
+    if may_tell_of_error(text) {
+        let words = text.split_ascii_whitespace().filter(|word| !word.contains('=')).count();
+        // Prose that has the word error in it is not a report of one.
+        let is_error: fn(&str) -> bool = if words < tally.filled * PROSE { tells_of_error } else { reports_error };
         let mut errors = Errors::default();
-        for (number, line) in (0..).zip(lines(text)).filter(|(_, line)| tells_of_error(line)) {
+        for (number, line) in (0..).zip(lines(text)).filter(|(_, line)| is_error(line)) {
             errors.add(number, line);
         }
-        pieces.extend(errors.pieces("error line", tally.last).into_iter().next());
+        pieces.extend(told(&errors, &tally));
         pieces.extend(excerpt(text, &errors, tally.last));
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// How many lines tell of an error, and the first of them unless the text begins with it.
+fn told(errors: &Errors, tally: &Tally) -> Option<Piece> {
+    if errors.count > 1 && errors.first.is_some_and(|(_, first)| first == tally.first) {
+        let count = counted(errors.count, "error line");
+        return Some(Piece::line(rank::ERROR_PLACE, rank::ERROR, format!("{count}, among them the first")));
+    }
+    errors.pieces("error line", tally.last).into_iter().next()
 }
 
 /// The lines around the first errors, without those that are like many others and without `shown`, which is said anyway.
@@ -79,6 +89,36 @@ mod tests {
         24 lines, 1092 characters
         first line: Paragraph that says that the clocks were striking thirteen. The heating has failed again.
         last line: Paragraph that says that the clocks were striking thirteen. The heating has failed again.
+        ");
+    }
+
+    #[test]
+    fn long_lines_that_report_an_error_are_counted() {
+        let word = |n: usize| ["alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple"][n % 8];
+        let line = |n: usize| (1..=9).map(|at| word(n / at + at)).collect::<Vec<_>>().join(" ");
+        let text: String = (0..180)
+            .map(|n| match n {
+                90 => "ERROR: deployment of service payments failed, image pay:1.4 was not found\n".to_owned(),
+                120 => "It is no error if this one has failed before, as everybody knows by now.\n".to_owned(),
+                _ => line(n) + "\n",
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 80), @r"
+        [Plain]
+        180 lines, 8949 characters
+        first line: birch cedar elm fir hazel larch maple alder birch
+        1 error line, first (line 90): ERROR: deployment of service payments failed, image pay:1.4 was not found
+        last line: fir elm larch alder alder elm alder larch fir
+        ");
+        let compiler: String = (0..60)
+            .map(|n| format!("src/c{n}.tsx({n},7): error TS2322: Type 'string' is not assignable to type 'number'.\n"))
+            .collect();
+        insta::assert_snapshot!(told(&compiler, 80), @r"
+        [Plain]
+        60 lines, 4960 characters
+        first line: src/c0.tsx(0,7): error TS2322: Type 'string' is not assignable to type 'number'.
+        60 error lines, among them the first
+        last line: src/c59.tsx(59,7): error TS2322: Type 'string' is not assignable to type 'number'.
         ");
     }
 

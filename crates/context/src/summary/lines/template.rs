@@ -72,8 +72,9 @@ pub(super) fn pattern(line: &str) -> u64 {
         if word && run.iter().any(u8::is_ascii_digit) {
             hasher.write_u8(0);
         } else if class != BETWEEN || !run.iter().all(u8::is_ascii_whitespace) {
-            // `-`, `:` and `.` between numbers belong to dates and addresses, whose length may vary.
-            hasher.write(run);
+            // `-`, `:` and `.` between numbers belong to dates and addresses, whose length may vary. Blanks before a number
+            // only bring it to its place.
+            hasher.write(run.trim_ascii_end());
         }
     }
     hasher.finish()
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn numbers_and_identifiers_do_not_make_a_pattern() {
-        let lines = ["took 12 ms id=ab12", "took 7 ms id=77ff0", "took no time", "took 1 ms id=9"];
+        let lines =
+            ["[  7.5] took 12 ms id=ab12", "[77.25] took  7 ms id=77ff0", "took no time", "[ 99.1] took 1 ms id=9"];
         let mut templates = Templates::default();
         for (line, number) in lines.into_iter().zip(1..) {
             templates.add(line, number);
