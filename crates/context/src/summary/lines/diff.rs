@@ -66,6 +66,47 @@ struct Commit {
     subject: String,
 }
 
+/// The last lines of statistics of changes, of each commit one: `2 files changed, 3 insertions(+)`.
+#[derive(Debug, Default)]
+struct Totals {
+    count: usize,
+    /// The first of them.
+    line: String,
+    files: usize,
+    added: usize,
+    removed: usize,
+}
+
+impl Totals {
+    fn add(&mut self, line: &str) {
+        self.count += 1;
+        if self.count == 1 {
+            line.trim().clone_into(&mut self.line);
+        }
+        for part in line.split(',') {
+            let number = part.trim().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+            match part {
+                _ if part.contains(" file") => self.files += number,
+                _ if part.contains(" insertion") => self.added += number,
+                _ if part.contains(" deletion") => self.removed += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// The only line, or the sums of several. A file counts once for each commit that changes it.
+    fn said(&self) -> Option<String> {
+        match self.count {
+            0 => None,
+            1 => Some(self.line.clone()),
+            _ => {
+                let sums = [(self.files, "file change"), (self.added, "insertion"), (self.removed, "deletion")];
+                Some(sums.map(|(sum, noun)| counted(sum, noun)).join(", "))
+            }
+        }
+    }
+}
+
 /// What remains of the hunk being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -117,7 +158,7 @@ struct Diff {
     commit_count: usize,
     /// Lines of `git diff --stat`: the path and the number of changed lines or bytes.
     stat: Vec<(String, String)>,
-    stat_total: Option<String>,
+    totals: Totals,
     /// The names that hunks and changed lines declare or are in, each once.
     touched: Vec<String>,
     known: rustc_hash::FxHashSet<String>,
@@ -288,7 +329,7 @@ impl Diff {
             let changed = counts.trim().trim_end_matches(['+', '-']).trim_end();
             self.stat.push((path.trim().to_owned(), changed.to_owned()));
         } else if line.starts_with(' ') && line.contains(" changed, ") {
-            self.stat_total = Some(line.trim().to_owned());
+            self.totals.add(line);
         } else if let Some(file) = self.files.last_mut() {
             if line.starts_with("new file mode") {
                 file.change = Change::New;
@@ -426,7 +467,7 @@ fn shape(diff: &Diff, tally: &Tally) -> Piece {
         said.push(format!("{} added", counted(sum(|file| file.added), "line")));
         said.push(format!("{} removed", counted(sum(|file| file.removed), "line")));
     }
-    said.extend(diff.stat_total.iter().filter(|_| diff.files.is_empty()).cloned());
+    said.extend(diff.totals.said().filter(|_| diff.files.is_empty()));
     said.push(format!("{} in all", counted(tally.lines, "line")));
     let what = match (diff.files.len(), diff.commit_count) {
         (0, 0) => "diff statistics",
@@ -474,8 +515,15 @@ fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
         return diff.commits.first().map(one_commit).unwrap_or_default();
     };
     let mut pieces = Vec::new();
-    // The name of the newest commit is in the first line.
-    for (label, commit, rank) in [("newest commit", first, rank::STAT), ("oldest commit", last, rank::LEAF)] {
+    let all = diff.commit_count == diff.commits.len();
+    let by_age = by_age(&diff.commits).filter(|_| all);
+    let [(one, first), (other, last)] = match by_age {
+        Some([newest, oldest]) => [("newest commit", newest), ("oldest commit", oldest)],
+        None => [("first commit listed", first), ("last commit listed", last)],
+    };
+    let ends = [(one, first, rank::STAT), (other, last, rank::LEAF)];
+    for (label, commit, rank) in ends.into_iter().take(if all { 2 } else { 1 }) {
+        // The name of one of them is in the first line.
         let hash = if tally.first.contains(&commit.hash) { "" } else { &commit.hash };
         let subject = cut(&commit.subject, SUBJECT_LENGTH / 2);
         let known: Vec<&str> = [hash, &commit.date, &subject].into_iter().filter(|value| !value.is_empty()).collect();
@@ -489,6 +537,60 @@ fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
     let (least, later) = ((rank::OUTLINE, 3), rank::WHOLE_OUTLINE);
     pieces.push(Piece::list(rank::OUTLINE_PLACE, "commits:\n", entries.collect(), "\n", least, later));
     pieces
+}
+
+/// The newest and the oldest commit, if the dates of all tell it. Of those made at the same time, as in a list that begins
+/// with the newest.
+fn by_age(commits: &[Commit]) -> Option<[&Commit; 2]> {
+    let dated = commits.iter().rev().map(|commit| Some((moment(&commit.date)?, commit)));
+    let dated: Vec<(i64, &Commit)> = dated.collect::<Option<_>>()?;
+    let newest = dated.iter().max_by_key(|(moment, _)| *moment)?;
+    let oldest = dated.iter().min_by_key(|(moment, _)| *moment)?;
+    Some([newest.1, oldest.1])
+}
+
+/// The seconds from a fixed time to a date as git writes them: `Mon Nov 2 10:00:00 2026 +0100`, `2026-11-02 10:00:00 +0100`,
+/// with or without a time of day and a zone.
+fn moment(date: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (mut year, mut month, mut day, mut seconds) = (None, None, None, 0);
+    for part in date.split([' ', ',']).filter(|part| !part.is_empty()) {
+        if let Some((_, number)) = MONTHS.iter().zip(1..).find(|(name, _)| part == **name) {
+            month = Some(number);
+        } else if let Some(number) = number(part) {
+            *(if part.len() == 4 { &mut year } else { &mut day }) = Some(number);
+        } else if part.get(4..5) == Some("-") {
+            let (whole, clock) = part.split_once('T').unwrap_or((part, ""));
+            let mut numbers = whole.split('-').map(number);
+            (year, month, day) = (numbers.next()?, numbers.next()?, numbers.next()?);
+            seconds += seconds_of(clock)?;
+        } else if part.starts_with(['+', '-']) || part.contains(':') {
+            seconds += seconds_of(part)?;
+        }
+    }
+    let (year, month, day) = (year?, month?, day?);
+    // March is the first month, so that the day that comes every four years is the last of its year.
+    let (year, month) = (year - i64::from(month < 3), (month + 9) % 12);
+    let days = day + (153 * month + 2) / 5 + 365 * year + year / 4 - year / 100 + year / 400;
+    Some(days * 86_400 + seconds)
+}
+
+/// The seconds of a time of day less those of the zone: `10:00:00`, `+0100`, `10:00:00+01:00`, `10:00:00Z`.
+fn seconds_of(text: &str) -> Option<i64> {
+    let (clock, zone) = text.split_at(text.find(['+', '-', 'Z']).unwrap_or(text.len()));
+    let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
+    let offset = match digits.split_at_checked(2) {
+        Some((hours, minutes)) => number(hours)? * 3_600 + number(minutes)? * 60,
+        None => 0,
+    };
+    let parts = clock.split(':').filter(|part| !part.is_empty()).zip([3_600, 60, 1]);
+    let of_day: i64 = parts.map(|(part, seconds)| Some(number(part)? * seconds)).sum::<Option<_>>()?;
+    Some(if zone.starts_with('-') { of_day + offset } else { of_day - offset })
+}
+
+/// A number of a date, of digits alone.
+fn number(text: &str) -> Option<i64> {
+    text.parse::<u16>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit())).map(i64::from)
 }
 
 /// The authors of the commits, each with the number of their commits.
@@ -685,8 +787,8 @@ mod tests {
         [Diff]
         commit log: 30 commits, 180 lines in all
         first line: commit 0000000000000000000000000000000000000001
-        newest commit: 2026-01-01, Change 1
-        oldest commit: 000000000000000000000000000000000000001e, 2026-01-30, Change 30
+        newest commit: 000000000000000000000000000000000000001e, 2026-01-30, Change 30
+        oldest commit: 2026-01-01, Change 1
         2 authors: Ada 20, Bob 10
         commits:
         0000000 Change 1
@@ -713,8 +815,8 @@ mod tests {
         [Diff]
         commit log: 30 commits, 30 lines in all
         first line: 0000001 Change 1
-        newest commit: Change 1
-        oldest commit: 000001e, Change 30
+        first commit listed: Change 1
+        last commit listed: 000001e, Change 30
         commits:
         0000001 Change 1
         0000002 Change 2
@@ -722,6 +824,65 @@ mod tests {
         … +27
         last line: 000001e Change 30
         ");
+    }
+
+    #[test]
+    fn statistics_of_several_commits_are_added_up() {
+        let log: String = [(2, 5, 1), (1, 0, 3), (12, 40, 0)]
+            .iter()
+            .map(|(files, added, removed)| {
+                let part =
+                    |count: &usize, of: &str| if *count == 0 { String::new() } else { format!(", {count} {of}") };
+                let (added, removed) = (part(added, "insertions(+)"), part(removed, "deletions(-)"));
+                format!("{files:07x} Change {files}\n\n {files} files changed{added}{removed}\n")
+            })
+            .collect();
+        insta::assert_snapshot!(told(&log, 90), @r"
+        [Diff]
+        commit log: 3 commits, 15 file changes, 45 insertions, 4 deletions, 9 lines in all
+        first line: 0000002 Change 2
+        first commit listed: Change 2
+        last commit listed: 000000c, Change 12
+        commits:
+        0000002 Change 2
+        … +2
+        last line:  12 files changed, 40 insertions(+)
+        ");
+        let one = told(" a.rs | 3 ++-\n b.rs | 1 +\n 2 files changed, 3 insertions(+), 1 deletion(-)\n", 60);
+        assert!(one.contains("statistics: 2 files changed, 3 insertions(+), 1 deletion(-), 3 lines in all"), "{one}");
+    }
+
+    #[test]
+    fn the_dates_of_all_commits_say_which_is_the_newest() {
+        let log = |dates: [&str; 3]| -> String {
+            let commits = (1..)
+                .zip(dates)
+                .map(|(n, date)| format!("commit {n:07x}{:033}\nDate:   {date}\n\n    Change {n}\n\n", 0));
+            commits.collect()
+        };
+        for (dates, newest, oldest) in [
+            (
+                ["Sun Nov 1 10:00:00 2026 +0000", "Tue Nov 3 10:00:00 2026 +0000", "Mon Nov 2 10:00:00 2026 +0000"],
+                "newest commit: 0000002",
+                "oldest commit: Sun Nov 1",
+            ),
+            (
+                ["2026-11-02T01:00:00+02:00", "2026-11-01T23:30:00Z", "2026-11-01T18:00:00-05:30"],
+                "newest commit: 0000002",
+                "oldest commit: 2026-11-02T01",
+            ),
+            (
+                ["2026-03-01 00:10:00 +0000", "2026-02-28 23:00:00 -0200", "2026-02-28"],
+                "newest commit: 0000002",
+                "oldest commit: 0000003",
+            ),
+            (["3 days ago", "2 days ago", "today"], "first commit listed: 3 days ago", "last commit listed: 0000003"),
+        ] {
+            let told = told(&log(dates), 200);
+            assert!(told.contains(newest) && told.contains(oldest), "{dates:?}: {told}");
+        }
+        assert_eq!(moment("99999-99999-99999 99:99:99 +9999"), None);
+        assert!(moment("2026-65535-65535T65535:65535:65535+99999").is_some(), "no number is too large to add up");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! [`Piece`]s in several wordings, so the cap alone decides how much is said. JSON, Python literals and tables are
 //! described elsewhere.
 
+mod blame;
 mod code;
 mod diff;
 mod excerpt;
@@ -45,6 +46,8 @@ pub(super) enum LineKind {
     Parts,
     /// A diff or a commit log.
     Diff,
+    /// The lines of a file, each with who changed it last.
+    Blame,
     /// Messages of a program, one a line, with times or levels.
     Log,
     /// An error with the calls that led to it.
@@ -72,6 +75,9 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         |test: &dyn Fn(&str) -> bool| lines.iter().filter(|line| test(line)).count() as f64 / lines.len().max(1) as f64;
     if parts::is_several(text) {
         return LineKind::Parts;
+    }
+    if share(&|line| blame::parse(line).is_some()) >= 0.9 {
+        return LineKind::Blame;
     }
     // Ten digits and more are rather a time.
     let is_hash = |hash: &str| hash.len() < 10 || hash.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -161,7 +167,7 @@ pub(super) fn share_of(kind: LineKind) -> usize {
     match kind {
         LineKind::Parts | LineKind::Log | LineKind::Matches | LineKind::Packed => 100,
         LineKind::Code(_) => 30,
-        LineKind::Diff => 25,
+        LineKind::Diff | LineKind::Blame => 25,
         LineKind::Html | LineKind::Markdown => 60,
         LineKind::Listing => 20,
         // Little that is said of these is shown to be worth more than the text itself: a count, and what went wrong.
@@ -217,6 +223,7 @@ pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
     match kind {
         LineKind::Parts => parts::pieces(text),
         LineKind::Diff => diff::pieces(text),
+        LineKind::Blame => blame::pieces(text),
         LineKind::Log => log::pieces(text),
         LineKind::StackTrace => trace::pieces(text),
         LineKind::Html => html::pieces(text),
@@ -311,9 +318,10 @@ mod tests {
     use crate::brief::pack;
     use contextweaver_core::text::Estimator;
 
-    const KINDS: [LineKind; 11] = [
+    const KINDS: [LineKind; 12] = [
         LineKind::Parts,
         LineKind::Diff,
+        LineKind::Blame,
         LineKind::Log,
         LineKind::StackTrace,
         LineKind::Html,
@@ -354,6 +362,7 @@ mod tests {
             Just("--- a/x".to_owned()),
             Just("+++ /dev/null".to_owned()),
             Just("commit 0123456789abcdef".to_owned()),
+            Just("^0123456 (Ada é 2026-11-01 00:00:00 +0000 12) x".to_owned()),
             Just("2026-11-01 00:00:00 ERROR x".to_owned()),
             Just("\tat a.b(c:1)".to_owned()),
             Just("  File \"x\", line 3, in y".to_owned()),
