@@ -145,7 +145,9 @@ pub(super) fn format_of(text: &str) -> Option<Format> {
     let delimited = [b'\t', b',', b';', b'|'].into_iter().find_map(|delimiter| delimited(text, delimiter));
     delimited.map(Format::Delimited).or_else(|| {
         let starts = aligned_starts(&lines);
-        let words = words_in_row(&lines).filter(|width| starts.as_ref().is_none_or(|starts| starts.len() < *width));
+        let is_better =
+            |width: &usize| starts.as_ref().is_none_or(|starts| starts.len() < *width && !are_whole(&lines, starts));
+        let words = words_in_row(&lines).filter(is_better);
         let layout = words.map(Layout::Words).or_else(|| starts.map(Layout::Starts))?;
         let (rows, others) = split::lines(text).filter(|line| is_filled(line)).fold((0, 0), |(rows, others), line| {
             if layout.fields(line).is_some() { (rows + 1, others) } else { (rows, others + 1) }
@@ -469,6 +471,13 @@ fn aligned_starts(lines: &[&str]) -> Option<Vec<usize>> {
     (fitting == filled.len()).then_some(starts)
 }
 
+/// Whether every row has a value at each start, and none has two: what stands above it is then one name of several words.
+fn are_whole(lines: &[&str], starts: &[usize]) -> bool {
+    let layout = Layout::Starts(starts.to_vec());
+    let is_value = |field: &&str| !field.is_empty() && !field.contains("  ");
+    lines.iter().filter_map(|line| layout.fields(line)).all(|fields| fields.iter().all(is_value))
+}
+
 /// Calls `row` with the fields of every row, the header first; it is empty where there is none.
 fn for_each_row(text: &str, format: Format, mut row: impl FnMut(&[&str])) {
     match format {
@@ -547,6 +556,20 @@ pub(super) fn pieces(text: &str, format: Format) -> Pieces {
     }
     pieces.extend(around(text, format));
     pieces
+}
+
+/// The rows with rare values among `rows`, whose columns `names` names; those of another width are no rows.
+pub(super) fn unusual(names: &[&str], rows: &[Vec<String>], place: u32) -> Pieces {
+    let names: Vec<String> = names.iter().enumerate().map(|(number, field)| name(number, field)).collect();
+    let mut few: Vec<Few> = names.iter().map(|_| Few::default()).collect();
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.len() == names.len()) {
+        few.iter_mut().zip(row).for_each(|(few, field)| few.add(number, field.trim()));
+    }
+    let mut rare = rare_rows(&few, rows.len());
+    rare.sort_unstable();
+    let fields = |number: usize| rows.get(number).map(|row| row.iter().map(|field| field.trim()).collect::<Vec<_>>());
+    let rare = rare.into_iter().filter_map(|number| Some(sample(number, &fields(number)?, &names)));
+    rare.map(|row| told(&row, &few, rows.len(), place)).collect()
 }
 
 /// A row with a rare value: what it does not share with most rows, then all of it.

@@ -346,6 +346,34 @@ fn numbers_beside_texts_with_numbers_have_no_range() {
     assert!(!hashes.contains("sum"), "{hashes}");
 }
 
+#[test]
+fn a_name_of_several_words_is_one_column() {
+    let images = table(
+        "REPOSITORY          TAG             IMAGE ID       CREATED         SIZE",
+        |at| {
+            format!(
+                "{:<19} {:<15} {:<14} {:<15} {}MB",
+                format!("acme/app{at}"),
+                "latest",
+                format!("4f67c834{at:04}"),
+                format!("{} weeks ago", at % 9 + 1),
+                at + 100
+            )
+        },
+        200,
+    );
+    insta::assert_snapshot!(images, @r#"
+    60 rows, 5 columns: REPOSITORY, TAG, IMAGE ID, CREATED, SIZE
+    first row: REPOSITORY=acme/app0 TAG=latest IMAGE ID=4f67c8340000 CREATED="1 weeks ago" SIZE=100MB
+    last row: REPOSITORY=acme/app59 TAG=latest IMAGE ID=4f67c8340059 CREATED="6 weeks ago" SIZE=159MB
+    REPOSITORY: distinct 60
+    TAG: distinct 1 (latest ×60)
+    IMAGE ID: distinct 60
+    CREATED: distinct 9 (1 weeks ago ×7, 2 weeks ago ×7, 3 weeks ago ×7, 4 weeks ago ×7, 5 weeks ago ×7, 6 weeks ago ×7, 7 weeks ago ×6, 8 weeks ago ×6, …)
+    SIZE: min 100MB max 159MB sum 7770 distinct 60
+    "#);
+}
+
 /// The summary of a header and 60 rows.
 fn table(header: &str, row: impl Fn(usize) -> String, cap: usize) -> String {
     let rows: String = (0..60).map(|at| format!("{}\n", row(at))).collect();

@@ -12,6 +12,7 @@ use crate::brief::Piece;
 use super::excerpt::{Tally, cut, samples};
 use super::markdown::{Heading, headings_piece, links};
 use super::rank;
+use crate::summary::grid;
 use contextweaver_core::text::counted;
 
 /// The number of bytes of paragraphs kept.
@@ -27,6 +28,28 @@ enum Inside {
     Nothing,
     Title,
     Heading(usize),
+}
+
+/// The cells of a table.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Whether the first row names the columns.
+    is_headed: bool,
+    cells: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// The cell that is being read.
+    fn cell(&mut self) -> Option<&mut String> {
+        self.cells.last_mut()?.last_mut()
+    }
+
+    /// The rows that have values which few others have.
+    fn unusual(&self) -> Vec<Piece> {
+        let Some((first, below)) = self.cells.split_first() else { return Vec::new() };
+        let names: Vec<&str> = first.iter().map(|name| if self.is_headed { name.trim() } else { "" }).collect();
+        grid::unusual(&names, if self.is_headed { below } else { &self.cells }, rank::LEAF_PLACE + 1)
+    }
 }
 
 #[derive(Debug)]
@@ -50,6 +73,9 @@ struct Page {
     tables: Vec<String>,
     table_count: usize,
     row_count: usize,
+    /// The table that is being read, and the one with the most rows.
+    rows: Rows,
+    largest: Rows,
     /// Whether cells of the first row of a table are being read.
     first_row: bool,
     cell: bool,
@@ -90,6 +116,8 @@ impl Default for Page {
             tables: Vec::new(),
             table_count: 0,
             row_count: 0,
+            rows: Rows::default(),
+            largest: Rows::default(),
             first_row: false,
             cell: false,
             paragraph: false,
@@ -226,6 +254,7 @@ impl Page {
             "br" | "div" => self.break_words(),
             "table" => {
                 self.table_count += 1;
+                self.end_table();
                 self.first_row = self.tables.len() < 50;
                 if self.first_row {
                     self.tables.push(String::new());
@@ -233,11 +262,16 @@ impl Page {
             }
             "tr" => {
                 self.row_count += 1;
+                self.rows.cells.push(Vec::new());
                 self.first_row &= self.tables.last().is_some_and(String::is_empty);
             }
-            "td" | "th" if self.first_row => {
-                self.cell = true;
-                if let Some(table) = self.tables.last_mut().filter(|table| !table.is_empty()) {
+            "td" | "th" => {
+                self.rows.is_headed |= self.tag == "th" && self.rows.cells.len() == 1;
+                if let Some(row) = self.rows.cells.last_mut() {
+                    row.push(String::new());
+                }
+                self.cell = self.first_row;
+                if let Some(table) = self.tables.last_mut().filter(|table| self.first_row && !table.is_empty()) {
                     table.truncate(table.trim_end().len());
                     table.push_str(" | ");
                 }
@@ -251,6 +285,14 @@ impl Page {
                     self.inside = Inside::Heading(level);
                 }
             }
+        }
+    }
+
+    /// Ends the table that is being read.
+    fn end_table(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        if rows.cells.len() > self.largest.cells.len() {
+            self.largest = rows;
         }
     }
 
@@ -320,6 +362,7 @@ impl Page {
             }
             b"p" => self.paragraph = false,
             b"td" | b"th" => self.cell = false,
+            b"table" => self.end_table(),
             _ => {
                 if heading_level(name).is_some()
                     && let Inside::Heading(level) = self.inside
@@ -357,6 +400,9 @@ impl Page {
             && let Some(table) = self.tables.last_mut()
         {
             add_words(table, text, LABEL_KEPT);
+        }
+        if let Some(cell) = self.rows.cell() {
+            add_words(cell, text, LABEL_KEPT);
         }
         if self.paragraph {
             add_words(&mut self.text, text, TEXT_KEPT);
@@ -417,6 +463,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             rank::SECOND_OUTLINE,
         ));
     }
+    pieces.extend(page.largest.unusual());
     let addresses =
         page.links
             .iter()
@@ -520,6 +567,28 @@ mod tests {
         ");
         let told = told(text, 300);
         assert!(told.contains("\nlinks:\nlog -> /l\n") && !told.contains("Menu ->"), "{told}");
+    }
+
+    #[test]
+    fn a_row_of_a_table_that_is_unlike_the_others_is_told() {
+        let row = |n: usize| format!("<tr><td>h{n}<td>{}</tr>\n", if n == 66 { "<b>DOWN</b>" } else { "up" });
+        let rows: String = (0..150).map(row).collect();
+        let headed = format!("<!DOCTYPE html><table>\n<tr><th>Host<th>Status</tr>\n{rows}</table><p>End");
+        insta::assert_snapshot!(told(&headed, 100), @r"
+        [Html]
+        HTML: 153 lines, 0 headings, 0 links
+        first line: <!DOCTYPE html><table>
+        303 words, 1 paragraph, 1 table, 151 table rows
+        first rows of tables:
+        Host | Status
+        row 66: Host=h66 Status=DOWN
+        some lines:
+        74: <tr><td>h72<td>up</tr>
+        … +37
+        last line: </table><p>End
+        ");
+        let bare = told(&format!("<!DOCTYPE html><table>{rows}</table>"), 100);
+        assert!(bare.contains("\nrow 66: column 1=h66 column 2=DOWN\n"), "{bare}");
     }
 
     #[test]
