@@ -248,7 +248,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let style = Style::of(text);
     let mut failures: Vec<Failure> = Vec::new();
-    let mut frames: Vec<&str> = Vec::new();
+    // Each with its path, where the line below says it.
+    let mut frames: Vec<(&str, Option<&str>)> = Vec::new();
     let mut frame_count = 0;
     // The frames since the last message, and the innermost of them.
     let (mut since, mut last_frame) = (0, None);
@@ -260,16 +261,17 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             continue;
         }
         if is_frame(line) && is_below {
-            // Where the frame before is.
-            if frames.len() < KEPT {
-                frames.push(line.trim());
+            if frame_count == frames.len()
+                && let Some((_, path)) = frames.last_mut()
+            {
+                *path = Some(line.trim());
             }
         } else if is_frame(line) {
             frame_count += 1;
             since += 1;
             last_frame = Some(line.trim());
             if frames.len() < KEPT {
-                frames.push(line.trim());
+                frames.push((line.trim(), None));
             }
             if style == Style::InnermostFirst
                 && let Some(failure) = failures.last_mut()
@@ -304,10 +306,14 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     )];
     pieces.extend(tally.ends());
     pieces.extend(chain(&failures, style));
-    let entries: Vec<String> = match style {
-        Style::InnermostFirst => frames.iter().map(|frame| cut(frame, 160)).collect(),
-        Style::InnermostLast => frames.iter().rev().map(|frame| cut(frame, 160)).collect(),
+    if style == Style::InnermostLast {
+        frames.reverse();
+    }
+    let shown = |(frame, path): &(&str, Option<&str>)| match path {
+        Some(path) => format!("{} {}", cut(frame, 160), cut(path, 160)),
+        None => cut(frame, 160),
     };
+    let entries: Vec<String> = frames.iter().map(shown).collect();
     if !entries.is_empty() {
         let head = "frames, innermost first:\n";
         pieces.push(Piece::list(rank::OUTLINE_PLACE, head, entries, "\n", (rank::OUTLINE, 2), rank::WHOLE_OUTLINE));
@@ -452,8 +458,7 @@ mod tests {
         innermost frame of 2: 0: std::panicking::begin_panic
         frames, innermost first:
         0: std::panicking::begin_panic
-        1: app::main
-        at ./src/main.rs:4:5
+        1: app::main at ./src/main.rs:4:5
         last line:              at ./src/main.rs:4:5
         ");
         let text = "TypeError: x is not a function\n    at load (/app/a.js:3:9)\n    at main (/app/b.js:1:1)\n";
