@@ -27,10 +27,9 @@ pub fn recognise_output(bytes: Vec<u8>, place: &str) -> Recognised {
     let claims = |text: &str| text.contains("\"content\"") || text.contains("\"structuredContent\"");
     match from_mcp_result(&text) {
         Ok(result) if is_result(&result) => plain(result),
-        Err(error) if claims(text.get(..CLAIM_BYTES).unwrap_or(&text)) => Recognised {
-            output: ToolOutput::text(text),
-            remark: Some(format!("taken as plain text, since it is not a result of an MCP tool: {error}")),
-        },
+        Err(error) if claims(text.get(..CLAIM_BYTES).unwrap_or(&text)) => {
+            Recognised { output: ToolOutput::text(text), remark: Some(format!("taken as plain text: {error}")) }
+        }
         _ => plain(ToolOutput::text(text)),
     }
 }
@@ -77,4 +76,16 @@ fn media_type(bytes: &[u8]) -> &'static str {
     ];
     let found = table.iter().find(|(offset, sign, _)| at(*offset, sign));
     found.map_or("application/octet-stream", |(.., media_type)| media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_only_looks_like_a_result_is_text_and_the_remark_says_why() {
+        let taken = recognise_output(br#"{"log": {"content": {}}}"#.to_vec(), "x");
+        assert_eq!(taken.output, ToolOutput::text(r#"{"log": {"content": {}}}"#));
+        insta::assert_snapshot!(taken.remark.unwrap_or_default(), @"taken as plain text: it has neither `content` nor `structuredContent`, so this is not a result of an MCP tool");
+    }
 }
