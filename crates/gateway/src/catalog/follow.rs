@@ -165,10 +165,7 @@ pub(crate) async fn follow(
                 rereads.note(upstream, "notifications/prompts/list_changed", Instant::now());
             }
             Heard::Event(Some((upstream, Event::ResourceUpdated(uri)))) => {
-                // Each speaks of its own resources.
-                if serving.upstream_of_uri(&uri).is_some_and(|owner| *owner.name() == *upstream) {
-                    tell_of_update(&serving, &uri);
-                }
+                tell_of_update(&subscriptions, &upstream, &uri);
             }
             Heard::Event(Some((_, Event::TaskStatus(params)))) => {
                 // With several clients nobody can tell whose task it is.
@@ -188,23 +185,27 @@ pub(crate) async fn follow(
     }
 }
 
-/// Tells clients that a resource has other content now.
-fn tell_of_update(serving: &Serving, uri: &str) {
-    serving.clients().tell_all("notifications/resources/updated", Some(&Raw::of(&json!({ "uri": uri }))));
+/// Tells the clients that watch a resource at an upstream that it has other content now. Each upstream speaks of what it was
+/// asked to watch, and nobody hears of what it may not watch.
+fn tell_of_update(subscriptions: &Subscriptions, upstream: &str, uri: &str) {
+    let params = Raw::of(&json!({ "uri": uri }));
+    let watchers = subscriptions.watchers(upstream, uri);
+    watchers.iter().for_each(|session| session.tell("notifications/resources/updated", Some(&params)));
 }
 
 /// Has an upstream watch what it watched on another connection. Clients are told of each resource, which may have
 /// changed meanwhile.
 async fn watch_again(serving: Weak<Serving>, subscriptions: Arc<Subscriptions>, upstream: Arc<str>) {
-    for uri in subscriptions.all() {
-        let Some(serving) = serving.upgrade() else { return };
-        let Some(owner) = serving.upstream_of_uri(&uri).filter(|owner| *owner.name() == *upstream) else { continue };
+    for uri in subscriptions.at(&upstream) {
+        let Some(asked) = serving.upgrade().and_then(|serving| serving.upstreams().get(&upstream).cloned()) else {
+            return;
+        };
         let params = Raw::of(&json!({ "uri": uri }));
-        let tell = || owner.request(Call::own("resources/subscribe", Some(&params)));
+        let tell = || asked.request(Call::own("resources/subscribe", Some(&params)));
         match subscriptions.renew(&uri, tell).await {
-            Some(Ok(_)) => tell_of_update(&serving, &uri),
+            Some(Ok(_)) => tell_of_update(&subscriptions, &upstream, &uri),
             Some(Err(fault)) => {
-                let fault = owner.shown(fault);
+                let fault = asked.shown(fault);
                 tracing::warn!(%upstream, uri, %fault, "changes of a resource are not heard any more");
             }
             None => {}

@@ -324,7 +324,7 @@ impl Serving {
     /// What those of these upstreams list that are here too, by the server name of their items.
     fn listings_of(&self, upstreams: &Upstreams) -> BTreeMap<String, Arc<Listing>> {
         let view = self.view();
-        let here = upstreams.iter().filter(|upstream| self.upstreams.iter().any(|own| Arc::ptr_eq(own, upstream)));
+        let here = upstreams.iter().filter(|upstream| self.upstreams.has(upstream));
         here.filter_map(|upstream| {
             let name = upstream.server_name();
             Some((name.to_owned(), Arc::clone(view.listings.get(name)?)))
@@ -335,12 +335,6 @@ impl Serving {
     /// The view that is served now.
     pub(crate) fn view(&self) -> Arc<CatalogView> {
         self.view.load_full()
-    }
-
-    /// The upstream that the resource with this address belongs to.
-    pub(crate) fn upstream_of_uri(&self, uri: &str) -> Option<Arc<Upstream>> {
-        let by_route = || self.upstreams.of_server(self.view().routes().server_of_uri(uri)).cloned();
-        self.upstreams.only().cloned().or_else(by_route)
     }
 
     /// What the caller's visibility profile shows of it; nothing when the configuration has no such profile.

@@ -105,8 +105,6 @@ impl Opening {
             // Not before: where this one does not start, the results of the gateway before are those of the one that
             // goes on.
             gateway.dispatcher.tools.calls.guards.forget_results().await;
-            // What clients watch outlives a change of the configuration; an upstream that the change concerns does not.
-            gateway.upstreams.iter().for_each(|upstream| upstream.is_connected_anew());
         }
         if gateway.serving.shares_pins() {
             tokio::spawn(watch_pins(serving));
@@ -357,6 +355,14 @@ impl Gateway {
         }
     }
 
+    /// Goes on with what clients watch at the gateway before this one: what they may not hear of any more ends, and upstreams
+    /// that are others now are asked for the rest.
+    pub(super) fn watch_on(&self, before: &Self) {
+        self.dispatcher.passthrough.review_watched(&before.dispatcher.passthrough);
+        let new = self.upstreams.iter().filter(|upstream| !before.upstreams.has(upstream));
+        new.for_each(|upstream| upstream.is_connected_anew());
+    }
+
     /// Ends what no client watches any more of what was watched for one.
     pub(crate) fn sweep_watched(&self) {
         self.dispatcher.passthrough.sweep_watched();
@@ -364,7 +370,7 @@ impl Gateway {
 
     /// The client has ended its session: what was watched for it alone is not any more.
     pub(crate) fn unwatch_all(&self, session: &Arc<Session>) {
-        self.dispatcher.passthrough.unwatch(session, session.watched());
+        self.dispatcher.passthrough.unwatch(session, &session.watched());
     }
 
     /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.

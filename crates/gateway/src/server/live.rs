@@ -46,9 +46,13 @@ impl Live {
         before.opened().await;
         let (next, kept) = Gateway::start_after(&before, config).await?;
         self.0.store(Arc::clone(&next));
+        // Whoever asks from now on asks the next gateway. Clients may watch many resources.
+        let watching = (Arc::clone(&next), Arc::clone(&before));
+        if let Err(error) = tokio::task::spawn_blocking(move || watching.0.watch_on(&watching.1)).await {
+            tracing::error!(%error, "what clients watch could not be held against the configuration");
+        }
         next.tell_of_changes();
-        let is_kept = |upstream: &&Arc<Upstream>| next.upstreams().iter().any(|other| Arc::ptr_eq(other, upstream));
-        let gone = before.upstreams().iter().filter(|upstream| !is_kept(upstream)).cloned().collect();
+        let gone = before.upstreams().iter().filter(|upstream| !next.upstreams().has(upstream)).cloned().collect();
         tokio::spawn(retire(before, gone, SPARE));
         Ok(kept)
     }

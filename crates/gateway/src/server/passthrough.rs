@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 use crate::catalog::serving::Serving;
 use crate::catalog::shelf::Target;
@@ -27,7 +28,7 @@ use crate::protocol::strict;
 use crate::session::client::{Caller, Session};
 use crate::session::context::{CallContext, Record};
 use crate::session::elicitation::{Questions, is_question};
-use crate::session::subscriptions::Subscriptions;
+use crate::session::subscriptions::{Forsaken, Subscriptions};
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::telemetry::audit::Audited;
@@ -403,7 +404,7 @@ impl Passthrough {
         let passed = async {
             let upstream = self.watched(caller, method, params, record.clone()).await?;
             let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
-            self.subscriptions.pass(caller.session(), method, params, pass).await
+            self.subscriptions.pass((caller.session(), upstream.name()), method, params, pass).await
         };
         let outcome = passed.await;
         self.settled(caller, &record, started, audited, outcome).await
@@ -450,19 +451,55 @@ impl Passthrough {
             let credentials = upstream.and_then(|upstream| upstream.credentials_rule());
             self.telemetry.allowed(caller, credentials, &call.context.record).await?;
         }
-        Ok(self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)?)
+        // Whoever was asked to watch it is told of the end.
+        let asked = self.subscriptions.asked(&uri).filter(|_| method != SUBSCRIBE);
+        let upstream = asked.and_then(|asked| self.upstreams.get(&asked));
+        Ok(upstream.or_else(|| self.upstreams.of_server(item.server.as_deref())).cloned().ok_or_else(missing)?)
     }
 
     /// Whether the caller may hear of changes of the resource without anybody being asked.
     pub(crate) fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
-        if self.has_only_upstream() {
-            return true;
+        self.audible(caller, uri).is_some_and(|(_, needs_approval)| !needs_approval)
+    }
+
+    /// The upstream of a resource of whose changes the caller may hear, and whether a person has to approve that; `None`
+    /// where it may not.
+    fn audible(&self, caller: &Caller, uri: &str) -> Option<(&Arc<Upstream>, bool)> {
+        if let Some(upstream) = self.upstreams.only() {
+            return Some((upstream, false));
+        }
+        if self.mode == Mode::Gateway {
+            return None;
         }
         let view = self.serving.view_for(caller);
-        let Some(item) = view.resource_at(uri) else { return false };
+        let item = view.resource_at(uri)?;
         let context = CallContext::default();
         let mut call = GuardedCall::new(Route::Listening, MetaTool::ResourceRead, caller, context).of(&item);
-        self.guards.check(&mut call).is_ok() && !call.needs_approval()
+        self.guards.check(&mut call).ok()?;
+        Some((self.upstreams.of_server(item.server.as_deref())?, call.needs_approval()))
+    }
+
+    /// Ends what clients watch since the gateway `before` this one permitted it, where this one does not: what is hidden or
+    /// refused, and what belongs to another upstream. What a person has approved stays approved.
+    pub(super) fn review_watched(&self, before: &Self) {
+        let mut forsaken = Vec::new();
+        for (uri, asked, sessions) in self.subscriptions.all() {
+            for session in sessions {
+                let caller = Caller::new(Arc::clone(&session), session.client(), mpsc::channel(1).0);
+                let may_go_on = self.audible(&caller, &uri).is_some_and(|(upstream, needs_approval)| {
+                    let was_approved = || before.audible(&caller, &uri).is_some_and(|(_, needed)| needed);
+                    let is_same = upstream.name() == &*asked && !upstream.config().credentials.is_per_caller();
+                    is_same && (!needs_approval || was_approved())
+                });
+                if !may_go_on {
+                    session.unwatch(&uri);
+                    forsaken.extend(self.subscriptions.remove(&uri, &session));
+                }
+            }
+        }
+        // One that is gone, or another now, knows nothing of it.
+        forsaken.retain(|(_, name)| before.upstreams.get(name).is_some_and(|upstream| self.upstreams.has(upstream)));
+        self.forsake(forsaken);
     }
 
     /// Has a resource watched for a client that listens to a stream of changes.
@@ -474,20 +511,20 @@ impl Passthrough {
     }
 
     /// Ends that for these resources. Upstreams are told in the background.
-    pub(super) fn unwatch(&self, session: &Arc<Session>, uris: Vec<String>) {
-        self.forsake(uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)));
+    pub(super) fn unwatch(&self, session: &Arc<Session>, uris: &[String]) {
+        self.forsake(uris.iter().filter_map(|uri| self.subscriptions.remove(uri, session)));
     }
 
     /// Ends that for the resources of clients that are gone.
     pub(super) fn sweep_watched(&self) {
-        self.forsake(self.subscriptions.forsaken().into_iter());
+        self.forsake(self.subscriptions.forsaken());
     }
 
     /// Tells upstreams that nobody watches these resources.
-    fn forsake(&self, uris: impl Iterator<Item = String>) {
+    fn forsake(&self, forsaken: impl IntoIterator<Item = Forsaken>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for uri in uris {
-            let Some(upstream) = self.serving.upstream_of_uri(&uri) else { continue };
+        for (uri, asked) in forsaken {
+            let Some(upstream) = self.upstreams.get(&asked).cloned() else { continue };
             let subscriptions = Arc::clone(&self.subscriptions);
             runtime.spawn(async move {
                 let params = Raw::of(&json!({ "uri": uri }));

@@ -100,7 +100,7 @@ impl Drop for Listening<'_> {
     fn drop(&mut self) {
         self.session.unsubscribe(self.id);
         self.uris.retain(|uri| !self.session.listens_to(uri));
-        self.live.now().dispatcher().passthrough.unwatch(self.session, std::mem::take(&mut self.uris));
+        self.live.now().dispatcher().passthrough.unwatch(self.session, &self.uris);
     }
 }
 

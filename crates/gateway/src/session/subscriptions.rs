@@ -2,7 +2,8 @@
 //!
 //! All clients share one connection to an upstream, so the upstream knows of one subscription only: it is made by the
 //! first client that wants it and ended by the last. What is said to the upstream about one resource is said in turns,
-//! so that it arrives in the order in which clients were counted.
+//! so that it arrives in the order in which clients were counted. Which upstream was asked is remembered: an address
+//! may belong to another by the time that the subscription is renewed or ended.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -23,14 +24,19 @@ pub(crate) const MOST_OF_ONE: usize = 1_000;
 /// Bytes of an address that is watched, at most: it is kept for as long as the session.
 pub(crate) const LONGEST_ADDRESS: usize = 8 * 1024;
 
+/// A resource that nobody watches any more, and the upstream that was asked to watch it.
+pub(crate) type Forsaken = (String, Arc<str>);
+
 /// Clients by the address of the resource.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Watched>>);
 
-/// Who watches a resource.
+/// Who watches a resource, and where.
 #[derive(Debug, Default)]
 struct Watched {
     sessions: Vec<Weak<Session>>,
+    /// The name of the upstream that was asked to say when it changes.
+    asked: Option<Arc<str>>,
     /// Held while the upstream is told.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -38,6 +44,14 @@ struct Watched {
 impl Watched {
     fn is_wanted(&self) -> bool {
         self.sessions.iter().any(|session| session.strong_count() > 0)
+    }
+
+    fn is_at(&self, upstream: &str) -> bool {
+        self.asked.as_deref() == Some(upstream)
+    }
+
+    fn watchers(&self) -> Vec<Arc<Session>> {
+        self.sessions.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether it can be forgotten: nobody watches the resource, and nobody but `holders` is about to.
@@ -89,13 +103,14 @@ struct Subject {
 }
 
 impl Subscriptions {
-    /// Takes `resources/subscribe` or `resources/unsubscribe` in, and passes it on where the upstream has to know.
+    /// Takes `resources/subscribe` or `resources/unsubscribe` in, and passes it on where the upstream of this name has to
+    /// know.
     ///
     /// # Errors
     /// There is no room for it, or that of `pass`.
     pub(crate) async fn pass<E: From<RpcError>, F: Future<Output = Result<Raw, E>>>(
         &self,
-        session: &Arc<Session>,
+        (session, upstream): (&Arc<Session>, &str),
         method: &str,
         params: Option<&Raw>,
         pass: impl FnOnce() -> F,
@@ -121,7 +136,7 @@ impl Subscriptions {
         }
         let _turn = self.turn(&uri).await;
         // Before it is passed on: whoever ends another subscription meanwhile is not the last.
-        let noted = self.add(&uri, session).then(|| Noted { subscriptions: self, uri: &uri, session });
+        let noted = self.add(&uri, session, upstream).then(|| Noted { subscriptions: self, uri: &uri, session });
         // Subscribing again does no harm, and the upstream may have been started anew.
         let answer = pass().await?;
         noted.into_iter().for_each(Noted::keep);
@@ -152,18 +167,42 @@ impl Subscriptions {
         if self.is_wanted(uri) { Some(pass().await) } else { None }
     }
 
-    /// The resources that are watched.
-    pub(crate) fn all(&self) -> Vec<String> {
-        lock(&self.0).iter().filter(|(_, watched)| watched.is_wanted()).map(|(uri, _)| uri.clone()).collect()
+    /// The resources that are watched, each with the upstream that was asked to and the clients that want it.
+    pub(crate) fn all(&self) -> Vec<(String, Arc<str>, Vec<Arc<Session>>)> {
+        let all = lock(&self.0);
+        let watched = all.iter().filter_map(|(uri, watched)| {
+            let sessions = Some(watched.watchers()).filter(|sessions| !sessions.is_empty())?;
+            Some((uri.clone(), watched.asked.clone()?, sessions))
+        });
+        watched.collect()
     }
 
-    /// The resources that were watched by clients which are gone; they are forgotten here.
-    pub(crate) fn forsaken(&self) -> Vec<String> {
+    /// The resources that the upstream of this name was asked to watch, and that somebody still wants to be watched.
+    pub(crate) fn at(&self, upstream: &str) -> Vec<String> {
+        let all = lock(&self.0);
+        let own = all.iter().filter(|(_, watched)| watched.is_at(upstream) && watched.is_wanted());
+        own.map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// The clients that watch a resource at the upstream of this name.
+    pub(crate) fn watchers(&self, upstream: &str, uri: &str) -> Vec<Arc<Session>> {
+        let all = lock(&self.0);
+        all.get(uri).filter(|watched| watched.is_at(upstream)).map(Watched::watchers).unwrap_or_default()
+    }
+
+    /// The upstream that was asked to watch a resource.
+    pub(crate) fn asked(&self, uri: &str) -> Option<Arc<str>> {
+        lock(&self.0).get(uri)?.asked.clone()
+    }
+
+    /// The resources that were watched by clients which are gone, with the upstreams that were asked to; they are forgotten
+    /// here.
+    pub(crate) fn forsaken(&self) -> Vec<Forsaken> {
         let mut forsaken = Vec::new();
         lock(&self.0).retain(|uri, watched| {
             let is_idle = watched.is_idle(0);
             if is_idle {
-                forsaken.push(uri.clone());
+                forsaken.extend(watched.asked.take().map(|upstream| (uri.clone(), upstream)));
             }
             !is_idle
         });
@@ -195,10 +234,13 @@ impl Subscriptions {
         others.take(MOST_OF_ONE).count() == MOST_OF_ONE
     }
 
-    /// Notes that the client wants to hear of it, and returns whether it did not before.
-    fn add(&self, uri: &str, session: &Arc<Session>) -> bool {
-        let mut watched = lock(&self.0);
-        let sessions = &mut watched.entry(uri.to_owned()).or_default().sessions;
+    /// Notes that the client wants to hear of it, and that this upstream is asked; returns whether the client did not
+    /// want to before.
+    fn add(&self, uri: &str, session: &Arc<Session>, upstream: &str) -> bool {
+        let mut all = lock(&self.0);
+        let watched = all.entry(uri.to_owned()).or_default();
+        watched.asked = Some(Arc::from(upstream));
+        let sessions = &mut watched.sessions;
         sessions.retain(|other| other.strong_count() > 0);
         let is_new = !sessions.iter().any(|other| is(other, session));
         if is_new {
@@ -207,16 +249,19 @@ impl Subscriptions {
         is_new
     }
 
-    /// Forgets that the client wants to hear of it, and returns whether no client is left that does.
-    pub(crate) fn remove(&self, uri: &str, session: &Arc<Session>) -> bool {
-        let mut watched = lock(&self.0);
-        let Some(entry) = watched.get_mut(uri) else { return true };
-        entry.sessions.retain(|other| other.strong_count() > 0 && !is(other, session));
-        if entry.is_idle(0) {
-            watched.remove(uri);
-            return true;
+    /// Forgets that the client wants to hear of it; where no client is left that does, what is to be told to whom.
+    pub(crate) fn remove(&self, uri: &str, session: &Arc<Session>) -> Option<Forsaken> {
+        let mut all = lock(&self.0);
+        let watched = all.get_mut(uri)?;
+        watched.sessions.retain(|other| other.strong_count() > 0 && !is(other, session));
+        if !watched.sessions.is_empty() {
+            return None;
         }
-        entry.sessions.is_empty()
+        let asked = watched.asked.clone();
+        if watched.is_idle(0) {
+            all.remove(uri);
+        }
+        asked.map(|upstream| (uri.to_owned(), upstream))
     }
 }
 
@@ -241,7 +286,7 @@ mod tests {
                 passed.borrow_mut().push(format!("{method} {uri}"));
                 Ok::<_, RpcError>(Raw::of(&json!({})))
             };
-            runtime.block_on(subscriptions.pass(session, method, Some(&params), pass)).unwrap();
+            runtime.block_on(subscriptions.pass((session, "up"), method, Some(&params), pass)).unwrap();
         };
         let (first, second) = (Session::new("one"), Session::new("two"));
         ask(&first, "resources/subscribe", "a");
@@ -269,33 +314,35 @@ mod tests {
             Ok::<_, RpcError>(Raw::of(&json!({})))
         };
         let (on, off) = ("resources/subscribe", "resources/unsubscribe");
-        subscriptions.pass(&first, on, Some(&params), || say("on", 0)).await.unwrap();
+        let (first_at, second_at) = ((&first, "up"), (&second, "up"));
+        subscriptions.pass(first_at, on, Some(&params), || say("on", 0)).await.unwrap();
         let (begun, ended) = tokio::join!(
             biased;
-            subscriptions.pass(&second, on, Some(&params), || say("on", 5)),
-            subscriptions.pass(&first, off, Some(&params), || say("off", 0)),
+            subscriptions.pass(second_at, on, Some(&params), || say("on", 5)),
+            subscriptions.pass(first_at, off, Some(&params), || say("off", 0)),
         );
         assert!(begun.is_ok() && ended.is_ok());
         assert_eq!(said.take(), ["on", "on"]);
         // The other way round the upstream hears of the end first.
         let (ended, begun) = tokio::join!(
             biased;
-            subscriptions.pass(&second, off, Some(&params), || say("off", 5)),
-            subscriptions.pass(&first, on, Some(&params), || say("on", 0)),
+            subscriptions.pass(second_at, off, Some(&params), || say("off", 5)),
+            subscriptions.pass(first_at, on, Some(&params), || say("on", 0)),
         );
         assert!(begun.is_ok() && ended.is_ok());
         assert_eq!(said.take(), ["off", "on"]);
-        assert_eq!(subscriptions.all(), ["a"]);
-        let refused = subscriptions.pass(&second, on, Some(&params), || async { Err(RpcError::new(-1, "no")) }).await;
+        assert_eq!((subscriptions.at("up"), subscriptions.at("other")), (vec!["a".to_owned()], Vec::new()));
+        let refused = subscriptions.pass(second_at, on, Some(&params), || async { Err(RpcError::new(-1, "no")) }).await;
         assert!(refused.is_err());
         // It is taken back before the upstream has answered.
         tokio::select! {
             biased;
-            answer = subscriptions.pass(&second, on, Some(&params), || say("on", 1)) => panic!("{answer:?}"),
+            answer = subscriptions.pass(second_at, on, Some(&params), || say("on", 1)) => panic!("{answer:?}"),
             () = std::future::ready(()) => {}
         }
         drop(first);
-        assert_eq!((subscriptions.all().len(), subscriptions.forsaken()), (0, vec!["a".to_owned()]));
+        let forsaken = vec![("a".to_owned(), Arc::from("up"))];
+        assert_eq!((subscriptions.at("up").len(), subscriptions.forsaken()), (0, forsaken));
         assert!(subscriptions.forsaken().is_empty());
     }
 }

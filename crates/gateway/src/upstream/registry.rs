@@ -59,6 +59,11 @@ impl Upstreams {
         self.by_name.get(name)
     }
 
+    /// Whether this very upstream is one of them, and not just one of its name.
+    pub(crate) fn has(&self, upstream: &Arc<Upstream>) -> bool {
+        self.get(upstream.name()).is_some_and(|own| Arc::ptr_eq(own, upstream))
+    }
+
     /// The upstream that gets every request unchanged, if there is one.
     pub(crate) fn only(&self) -> Option<&Arc<Upstream>> {
         self.by_name.values().next().filter(|_| self.passes_through)

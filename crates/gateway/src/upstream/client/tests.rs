@@ -1,6 +1,7 @@
 //! What upstreams do, and what becomes of those who ask them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,9 +20,12 @@ use crate::protocol::framing::{Line, LineReader};
 use crate::protocol::message::RpcError;
 use crate::server::gateway::Gateway;
 use crate::server::live::Live;
+use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
 use crate::session::elicitation::Questions;
+use crate::session::identity::Identity;
 use crate::surface::mode::Mode;
+use crate::tests::shop::Scene;
 use crate::upstream::config::{Confinement, UpstreamConfig};
 use crate::upstream::mailbox::Events;
 use crate::upstream::retry::RetryConfig;
@@ -1300,51 +1304,197 @@ async fn a_folder_that_is_not_there_is_named_and_not_the_program() {
     assert!(fault.contains("`cwd` /no/such/folder is not a folder"), "{fault}");
 }
 
+/// A server with the resource `mem://NAME/1`, and what it and others were asked to watch.
+fn watchable(name: &'static str, asked: &Arc<Mutex<Vec<String>>>) -> UpstreamConfig {
+    let asked = Arc::clone(asked);
+    let offered = json!({"resources": {"subscribe": true}});
+    let serve = move |method: &str, params: Option<&Raw>| {
+        if let Some(verb) = method.strip_prefix("resources/").filter(|verb| verb.ends_with("subscribe")) {
+            let uri = params.and_then(|params| stateless::named("resources/read", Some(params))).unwrap_or_default();
+            lock(&asked).push(format!("{name} {verb} {uri}"));
+        }
+        Ok(Raw::of(&match method {
+            "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": offered}),
+            "resources/list" => json!({"resources": [{"uri": format!("mem://{name}/1"), "name": "one"}]}),
+            _ => json!({}),
+        }))
+    };
+    UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(serve))) }
+}
+
+/// Enters a client that hears of changes, and returns where.
+fn listening(gateway: &Gateway, caller: &Caller) -> mpsc::Receiver<Bytes> {
+    let (stream, told) = mpsc::channel(64);
+    let session = caller.session();
+    session.set_client(caller.client().clone());
+    session.open_stream(stream);
+    gateway.enter(session);
+    told
+}
+
+/// The resources of whose changes a client is told until it is told that tools have changed.
+async fn updates(told: &mut mpsc::Receiver<Bytes>) -> Vec<Value> {
+    let mut updates = Vec::new();
+    loop {
+        let message = next(told).await;
+        match message["method"].as_str().unwrap() {
+            "notifications/resources/updated" => updates.push(message["params"]["uri"].clone()),
+            "notifications/tools/list_changed" => return updates,
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn what_is_watched_is_watched_again_on_another_connection_and_only_its_server_says_that_it_changed() {
     run(async {
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let watchable = |scheme: &'static str, asked: Arc<Mutex<Vec<String>>>| {
-            let serve = move |method: &str, _: Option<&Raw>| {
-                if method.starts_with("resources/") && !method.ends_with("list") {
-                    lock(&asked).push(method.to_owned());
-                }
-                let offered = json!({"resources": {"subscribe": true}});
-                Ok(Raw::of(&match method {
-                    "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": offered}),
-                    "resources/list" => json!({"resources": [{"uri": format!("{scheme}:1"), "name": "one"}]}),
-                    _ => json!({}),
-                }))
-            };
-            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(serve))) }
-        };
-        let (a, b) = (watchable("a", Arc::clone(&asked)), watchable("b", Arc::default()));
+        let asked = Arc::default();
+        let (a, b) = (watchable("a", &asked), watchable("b", &asked));
         let gateway = gateway(Mode::Proxy, vec![("a", a), ("b", b)]).await;
         let [a, b] = ["a", "b"].map(|name| gateway.upstreams().get(name).unwrap());
         let (caller, _sent) = client(&json!({}));
-        let session = Arc::clone(caller.session());
-        session.set_client(caller.client().clone());
-        let (stream, mut told) = mpsc::channel(16);
-        session.open_stream(stream);
-        gateway.enter(&session);
-        let watched = Raw::of(&json!({"uri": "a:1"}));
-        gateway.answer(&caller, "resources/subscribe", Some(&watched)).await.unwrap();
-        let begun = lock(&asked).len();
+        let mut told = listening(&gateway, &caller);
+        let watched = json!({"uri": "mem://a/1"});
+        gateway.answer(&caller, "resources/subscribe", Some(&Raw::of(&watched))).await.unwrap();
         a.link.store(None);
         a.request(PLAIN).await.unwrap();
-        assert_eq!(next(&mut told).await["params"], json!({"uri": "a:1"}), "it may have changed meanwhile");
-        assert!(lock(&asked).len() > begun, "it is watched again");
-        b.events.send(&b.name, Event::ResourceUpdated("a:1".to_owned()));
+        assert_eq!(next(&mut told).await["params"], watched, "it may have changed meanwhile");
+        assert_eq!(*lock(&asked), ["a subscribe mem://a/1"; 2], "it is watched again");
+        b.events.send(&b.name, Event::ResourceUpdated("mem://a/1".to_owned()));
         b.events.send(&b.name, Event::ToolsChanged);
         assert_eq!(next(&mut told).await["method"], "notifications/tools/list_changed", "that was not its own to say");
-        a.events.send(&a.name, Event::ResourceUpdated("a:1".to_owned()));
-        assert_eq!(next(&mut told).await["params"], json!({"uri": "a:1"}));
+        a.events.send(&a.name, Event::ResourceUpdated("mem://a/1".to_owned()));
+        assert_eq!(next(&mut told).await["params"], watched);
         // Its client is gone, once nobody is telling it anything.
-        drop((caller, session));
-        while lock(&asked).last().is_none_or(|method| method != "resources/unsubscribe") {
+        drop(caller);
+        while lock(&asked).last().is_none_or(|last| last != "a unsubscribe mem://a/1") {
             gateway.sweep_watched();
             tokio::task::yield_now().await;
         }
         gateway.close().await;
+    });
+}
+
+#[test]
+fn after_a_reload_only_a_server_that_is_another_is_asked_to_watch_again_and_never_one_in_place_of_its_own() {
+    run(async {
+        let asked = Arc::default();
+        let config = |names: &[&'static str]| {
+            let upstreams = names.iter().map(|name| ((*name).to_owned(), watchable(name, &asked))).collect();
+            GatewayConfig { mode: Mode::Proxy, upstreams, ..GatewayConfig::default() }
+        };
+        let same = config(&["a", "b"]);
+        let mut without = same.clone();
+        without.upstreams.remove("b");
+        let live = Live::from(Gateway::start(same.clone()).await.unwrap());
+        let (caller, _sent) = client(&json!({}));
+        let mut told = listening(&live.now(), &caller);
+        let params = Raw::of(&json!({"uri": "mem://b/1"}));
+        let ask = async |method: &str| live.now().answer(&caller, method, Some(&params)).await.unwrap();
+        ask("resources/subscribe").await;
+        for _ in 0..3 {
+            live.replace(same.clone()).await.unwrap();
+        }
+        let say = |changed: Event| {
+            let now = live.now();
+            let a = now.upstreams().get("a").unwrap();
+            a.events.send(&a.name, changed);
+        };
+        while told.try_recv().is_ok() {}
+        say(Event::ToolsChanged);
+        assert!(updates(&mut told).await.is_empty());
+        assert_eq!(*lock(&asked), ["b subscribe mem://b/1"]);
+        let mut other = same.clone();
+        other.upstreams.insert("b".to_owned(), watchable("b", &asked));
+        live.replace(other).await.unwrap();
+        while next(&mut told).await["method"] != "notifications/resources/updated" {}
+        for config in [without, same] {
+            live.replace(config).await.unwrap();
+            while told.try_recv().is_ok() {}
+            say(Event::ResourceUpdated("mem://b/1".to_owned()));
+            say(Event::ToolsChanged);
+            assert!(updates(&mut told).await.is_empty());
+        }
+        ask("resources/unsubscribe").await;
+        assert_eq!(*lock(&asked), ["b subscribe mem://b/1", "b subscribe mem://b/1", "b unsubscribe mem://b/1"]);
+    });
+}
+
+#[test]
+fn after_a_reload_nobody_hears_of_what_is_hidden_or_refused_and_it_is_not_watched_any_more() {
+    const OPEN: &str = "{mode: proxy, visibility_profiles: {p: {}}}";
+    const HIDDEN: &str = "{mode: proxy, visibility_profiles: {p: {include_namespaces: [a]}}}";
+    const DENIED: &str = "{mode: proxy, visibility_profiles: {p: {}}, policy: {rules: [{action: deny, namespace: b}]}}";
+    const ASKED: &str =
+        "{mode: proxy, visibility_profiles: {p: {}}, policy: {rules: [{action: require_approval, namespace: b}]}}";
+    const GATEWAY: &str = "{mode: gateway, visibility_profiles: {p: {}}}";
+    const A: &str = "mem://a/1";
+    const B: &str = "mem://b/1";
+    // What a client of each era hears of.
+    let cases: [(&str, &str, [&[&str]; 2]); 6] = [
+        (OPEN, OPEN, [&[A, B], &[A, B]]),
+        (OPEN, HIDDEN, [&[A], &[A]]),
+        (OPEN, DENIED, [&[A], &[A]]),
+        (OPEN, ASKED, [&[A], &[A]]),
+        // What the person has approved stays approved.
+        (ASKED, ASKED, [&[A, B], &[A]]),
+        (OPEN, GATEWAY, [&[], &[]]),
+    ];
+    run(async {
+        for (before, after, hears) in cases {
+            let asked = Arc::default();
+            let upstreams = ["a", "b"].map(|name| (name.to_owned(), watchable(name, &asked)));
+            let config = |text: &str| {
+                let config = GatewayConfig::parse(text, Path::new("."), &|_| None).unwrap();
+                GatewayConfig { upstreams: upstreams.clone().into(), ..config }
+            };
+            let live = Live::from(Gateway::start(config(before)).await.unwrap());
+            let scene = Scene { shop: Arc::default(), gateway: live.now() };
+            let identity = Identity { name: "ann".to_owned(), profile: Some("p".to_owned()) };
+            let yes = json!({"action": "accept", "content": {"approve": true}});
+            let caller = scene.known(identity.clone(), Some(yes));
+            let told = listening(&scene.gateway, &caller);
+            for uri in [A, B] {
+                let params = Raw::of(&json!({ "uri": uri }));
+                scene.gateway.answer(&caller, "resources/subscribe", Some(&params)).await.unwrap();
+            }
+            drop(scene);
+            let (out, mut heard) = mpsc::channel(64);
+            let modern = ClientInfo { version: MODERN_VERSION.to_owned(), ..ClientInfo::default() };
+            let listener = Caller::new(Session::of("listener", Arc::new(identity)), modern, out);
+            let stream = live.clone();
+            let listening = tokio::spawn(async move {
+                let wanted = json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": [A, B]}});
+                let (id, params) = (Raw::of(&1), Raw::of(&wanted));
+                let running = listener.session().begin(&id);
+                let asked = Asked { id: &id, method: "subscriptions/listen", params: Some(&params) };
+                serve_request(&stream, &listener, (&asked, running), std::future::pending()).await
+            });
+            let acknowledged = next(&mut heard).await;
+            let watched = acknowledged["params"]["notifications"]["resourceSubscriptions"].as_array().unwrap().len();
+            while lock(&asked).len() < 2 + watched {
+                tokio::task::yield_now().await;
+            }
+            live.replace(config(after)).await.unwrap();
+            let now = live.now();
+            let mut streams = [told, heard];
+            streams.iter_mut().for_each(|stream| while stream.try_recv().is_ok() {});
+            let [a, b] = ["a", "b"].map(|name| now.upstreams().get(name).unwrap());
+            a.events.send(&a.name, Event::ResourceUpdated(A.to_owned()));
+            b.events.send(&b.name, Event::ResourceUpdated(B.to_owned()));
+            a.events.send(&a.name, Event::ToolsChanged);
+            for (stream, expected) in streams.iter_mut().zip(hears) {
+                assert_eq!(updates(stream).await, expected, "{before} {after}");
+            }
+            for (name, uri) in [("a", A), ("b", B)] {
+                let ended = format!("{name} unsubscribe {uri}");
+                let is_wanted = hears.iter().any(|hears| hears.contains(&uri));
+                while !is_wanted && !lock(&asked).contains(&ended) {
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(lock(&asked).contains(&ended), !is_wanted, "{before} {after}");
+            }
+            listening.abort();
+        }
     });
 }
