@@ -89,7 +89,7 @@ pub struct Upstream {
     /// The connections of callers, where each has its own.
     callers: Option<Arc<PerCaller<Upstream>>>,
     /// The client of the token endpoint.
-    exchanging: OnceLock<reqwest::Client>,
+    exchanging: Arc<OnceLock<reqwest::Client>>,
     /// The tools that were listed last, where a connection does not list them itself.
     tools: ArcSwapOption<Vec<Box<RawValue>>>,
     /// What it said about itself last time, before it is connected.
@@ -130,7 +130,7 @@ impl Upstream {
             was_connected: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             callers: config.credentials.is_per_caller().then(PerCaller::new),
-            exchanging: OnceLock::new(),
+            exchanging: Arc::default(),
             tools: ArcSwapOption::empty(),
             remembered: OnceLock::new(),
             vetting: Vetting::default(),
@@ -260,7 +260,7 @@ impl Upstream {
                 // What changes is told to all who watch, and one caller's server is not that of another.
                 return Err(Fault::Rpc(RpcError::method_not_found(call.method)));
             }
-            let own = async { self.own_of(callers, caller).await?.request(call).await };
+            let own = self.request_as(callers, caller, call);
             return Box::pin(own).await.map_err(|fault| fault.covered_for_caller(&self.config.masks));
         }
         let connected = self.connected(self.config.timeout).await?;
@@ -323,46 +323,76 @@ impl Upstream {
         .await
     }
 
-    /// The upstream as this caller is connected to it.
-    async fn own_of(&self, callers: &Arc<PerCaller<Self>>, caller: &Caller) -> Result<Arc<Self>, Fault> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Fault::Unavailable(CLOSED.to_owned()));
-        }
+    /// Sends a request as this caller. An exchanged token that the server refuses is exchanged anew, and the request, of
+    /// which nothing was done, is made again.
+    async fn request_as(&self, callers: &Arc<PerCaller<Self>>, caller: &Caller, call: Call<'_>) -> Result<Raw, Fault> {
         let shown = caller.presented().ok_or_else(|| {
             let reason = "it is asked as the caller, and this one has shown no token of the authorization server; sign \
                           in there, and do not use a fixed token";
             Fault::Credentials(reason.to_owned())
         })?;
-        let made = async {
-            let (token, until) = match &self.config.credentials {
-                Credentials::Passthrough(rule) => (passed_on(rule, shown)?, shown.until),
-                Credentials::Exchange(rule) => {
-                    let make = || http::plain_client(exchange::TIMEOUT).map_err(Fault::Unavailable);
-                    let exchanged = exchange::exchange(rule, &made_once(&self.exchanging, make)?, shown).await?;
-                    (exchanged.token, exchanged.until)
-                }
-                Credentials::Headers | Credentials::Static => {
-                    return Err(Fault::Credentials("it is not asked as the caller".to_owned()));
-                }
-            };
-            Ok((self.on_behalf(&token), until))
-        };
-        let timeout = self.config.timeout;
-        let own = tokio::time::timeout(timeout, callers.of(caller, shown, made)).await;
-        own.unwrap_or(Err(Fault::Timeout(timeout)))
+        let own = self.own_of(callers, caller, shown).await?;
+        let answer = own.request(call).await;
+        let is_refused = matches!(answer, Err(Fault::Status { status: 401, .. }));
+        if !is_refused || !matches!(self.config.credentials, Credentials::Exchange(_)) {
+            return answer;
+        }
+        match callers.give_up(caller, shown, own) {
+            true => self.own_of(callers, caller, shown).await?.request(call).await,
+            false => answer,
+        }
     }
 
-    /// The same upstream with this token. What it says unasked is for one caller, and told to nobody.
-    fn on_behalf(&self, token: &Secret) -> Self {
-        let mut config = UpstreamConfig { credentials: Credentials::Headers, ..self.config.clone() };
-        if let Target::Http { headers, .. } | Target::Sse { headers, .. } = &mut config.target {
-            headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
-            headers.insert("authorization".to_owned(), format!("Bearer {}", token.text()));
+    /// The upstream as this caller is connected to it.
+    async fn own_of(
+        &self,
+        callers: &Arc<PerCaller<Self>>,
+        caller: &Caller,
+        shown: &Presented,
+    ) -> Result<Arc<Self>, Fault> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Fault::Unavailable(CLOSED.to_owned()));
         }
-        let (events, _) = EventSender::channel();
-        let own = Self::new(&self.name, config, events);
-        own.tools.store(self.tools.load_full());
-        own
+        let make = || {
+            let (credentials, shown, own) = (self.config.credentials.clone(), shown.clone(), self.on_behalf());
+            let exchanging = Arc::clone(&self.exchanging);
+            async move {
+                let (token, until) = match &credentials {
+                    Credentials::Passthrough(rule) => (passed_on(rule, &shown)?, shown.until),
+                    Credentials::Exchange(rule) => {
+                        let make = || http::plain_client(exchange::TIMEOUT).map_err(Fault::Unavailable);
+                        let exchanged = exchange::exchange(rule, &made_once(&exchanging, make)?, &shown).await?;
+                        (exchanged.token, exchanged.until)
+                    }
+                    Credentials::Headers | Credentials::Static => {
+                        return Err(Fault::Credentials("it is not asked as the caller".to_owned()));
+                    }
+                };
+                Ok((own(&token), until))
+            }
+        };
+        let timeout = self.config.timeout;
+        let own = tokio::time::timeout(timeout, callers.of(caller, shown, make)).await;
+        own.unwrap_or_else(|_| {
+            let seconds = timeout.as_secs_f64();
+            Err(Fault::Unavailable(format!("no token for it within {seconds} s; it is still waited for, so try again")))
+        })
+    }
+
+    /// What makes the same upstream with a token. What it says unasked is for one caller, and told to nobody.
+    fn on_behalf(&self) -> impl FnOnce(&Secret) -> Self + Send + 'static {
+        let mut config = UpstreamConfig { credentials: Credentials::Headers, ..self.config.clone() };
+        let (name, tools) = (Arc::clone(&self.name), self.tools.load_full());
+        move |token| {
+            if let Target::Http { headers, .. } | Target::Sse { headers, .. } = &mut config.target {
+                headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
+                headers.insert("authorization".to_owned(), format!("Bearer {}", token.text()));
+            }
+            let (events, _) = EventSender::channel();
+            let own = Self::new(&name, config, events);
+            own.tools.store(tools);
+            own
+        }
     }
 
     /// The place in the configuration of the rule by which it is asked, where there is one.

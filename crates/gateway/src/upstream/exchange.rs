@@ -9,6 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::credentials::{ClientAuthentication, Exchange};
@@ -35,19 +36,16 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// The longest time that a token is used, whatever the server says.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What an access token may be called by `issued_token_type`.
+const ACCESS_TOKENS: [&str; 2] =
+    ["urn:ietf:params:oauth:token-type:access_token", "urn:ietf:params:oauth:token-type:jwt"];
+
 /// A token for the upstream.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) token: Secret,
     /// Until when it is used.
     pub(super) until: Instant,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    access_token: String,
-    token_type: String,
-    expires_in: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -108,18 +106,54 @@ fn given(status: StatusCode, text: &[u8]) -> Result<(Secret, Duration), Fault> {
         let refusal = serde_json::from_slice::<Refusal>(text).map(|refusal| refusal.error).unwrap_or_default();
         return Err(refused(&refusal, status.as_u16()));
     }
-    // Why it cannot be read is not said: the text has a token.
-    let answer: Answer =
-        serde_json::from_slice(text).map_err(|_| malformed("the answer of the token endpoint has no token"))?;
-    let is_usable = !answer.access_token.is_empty()
-        && answer.access_token.len() <= LONGEST
-        && answer.access_token.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_usable || !answer.token_type.eq_ignore_ascii_case("bearer") {
+    // Why it cannot be read is not said, and of its members the names alone: the text has a token.
+    let answer: Answer = serde_json::from_slice(text)
+        .map_err(|_| malformed("the token endpoint answers with what is no object in JSON"))?;
+    if let (None, Some(code)) = (answer.get("access_token"), text_of(&answer, "error")?) {
+        return Err(refused(code, status.as_u16()));
+    }
+    let token = required(&answer, "access_token")?;
+    if token.is_empty() || token.len() > LONGEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(malformed("the token endpoint gives a token that cannot be sent"));
+    }
+    if !required(&answer, "token_type")?.eq_ignore_ascii_case("bearer") {
         return Err(malformed("the token endpoint gives a token that is not a bearer token"));
     }
-    let good = answer.expires_in.map_or(UNSAID, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-    let used = good.min(LONGEST_USE);
-    Ok((Secret::new(answer.access_token), used.saturating_sub(MARGIN.min(used / 4))))
+    if text_of(&answer, "issued_token_type")?.is_some_and(|issued| !ACCESS_TOKENS.contains(&issued)) {
+        return Err(malformed("the token endpoint gives a token that, by `issued_token_type`, is no access token"));
+    }
+    let seconds = seconds_of(&answer, "expires_in")?.map(|seconds| seconds.min(LONGEST_USE.as_secs_f64()));
+    let used = seconds.map_or(UNSAID, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    Ok((Secret::new(token), used.saturating_sub(MARGIN.min(used / 4))))
+}
+
+/// What a token endpoint answers.
+type Answer = Map<String, Value>;
+
+/// The member of that name, which is a text where it is there.
+fn text_of<'a>(answer: &'a Answer, member: &str) -> Result<Option<&'a str>, Fault> {
+    match answer.get(member) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(malformed(&format!("`{member}` in the answer of the token endpoint is no text"))),
+    }
+}
+
+/// The same of a member that has to be there.
+fn required<'a>(answer: &'a Answer, member: &str) -> Result<&'a str, Fault> {
+    let missing = || malformed(&format!("the answer of the token endpoint has no `{member}`"));
+    text_of(answer, member)?.ok_or_else(missing)
+}
+
+/// The seconds that a member says, where it is there. Some servers write the number as a text.
+fn seconds_of(answer: &Answer, member: &str) -> Result<Option<f64>, Fault> {
+    let seconds = match answer.get(member) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.parse::<f64>().ok().filter(|seconds| seconds.is_finite()),
+        Some(value) => value.as_f64(),
+    };
+    let wrong = || malformed(&format!("`{member}` in the answer of the token endpoint is no number of seconds"));
+    seconds.map(Some).ok_or_else(wrong)
 }
 
 fn refused(code: &str, status: u16) -> Fault {
@@ -157,6 +191,8 @@ fn encoded(text: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Answers of a token endpoint, each behind a line with its status; and what reads them.
@@ -180,5 +216,49 @@ pub(super) mod tests {
             }
         };
         (answers.map(str::to_owned).to_vec(), read)
+    }
+
+    #[test]
+    fn an_answer_is_read_or_what_is_wrong_with_it_is_named() {
+        const HOUR: &str = "good for 3570 s";
+        let good = json!({"access_token": "s3cret", "token_type": "Bearer", "expires_in": 3600});
+        let of = |kind: &str| format!("urn:ietf:params:oauth:token-type:{kind}");
+        let cases = [
+            (json!({}), HOUR),
+            (json!({"expires_in": "3600"}), HOUR),
+            (json!({"expires_in": 1e300}), "good for 86370 s"),
+            (json!({"expires_in": null}), "good for 45 s"),
+            (
+                json!({"expires_in": "soon"}),
+                "`expires_in` in the answer of the token endpoint is no number of seconds;",
+            ),
+            (json!({"expires_in": "inf"}), "`expires_in` in"),
+            (json!({"expires_in": []}), "`expires_in` in"),
+            (json!({"token_type": null}), "the answer of the token endpoint has no `token_type`;"),
+            (json!({"token_type": 7}), "`token_type` in the answer of the token endpoint is no text;"),
+            (json!({"token_type": "N_A"}), "that is not a bearer token;"),
+            (json!({"access_token": null}), "has no `access_token`;"),
+            (json!({"access_token": "two words"}), "that cannot be sent;"),
+            (json!({"issued_token_type": of("access_token")}), HOUR),
+            (json!({"issued_token_type": of("jwt")}), HOUR),
+            (json!({"issued_token_type": of("refresh_token")}), "by `issued_token_type`, is no access token;"),
+            (json!({"error": ""}), HOUR),
+        ];
+        let said = |text: &str| match given(StatusCode::OK, text.as_bytes()) {
+            Ok((token, used)) => {
+                assert_eq!(token.text(), "s3cret");
+                format!("good for {} s", used.as_secs())
+            }
+            Err(fault) => fault.to_string(),
+        };
+        for (members, expected) in cases {
+            let mut answer = good.clone();
+            answer.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            let said = said(&answer.to_string());
+            assert!(said.contains(expected) && !said.contains("s3cret"), "{members}: {said}");
+        }
+        let refused = said(r#"{"error": "invalid_target"}"#);
+        assert!(refused.contains("(`invalid_target`); the operator must check `audience`"), "{refused}");
+        assert!(said("<html>").contains("no object in JSON;"));
     }
 }

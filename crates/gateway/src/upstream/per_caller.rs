@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::fault::Fault;
@@ -30,8 +30,8 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How often those are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// How long a failure to get credentials stands for the next tries.
-const GRUDGE: Duration = Duration::from_secs(1);
+/// How long a failure to get credentials stands for the next tries, and credentials that the server refuses.
+pub(super) const GRUDGE: Duration = Duration::from_secs(1);
 
 /// What is closed when it is not needed any more.
 pub(super) trait Connection: Send + Sync + 'static {
@@ -50,14 +50,16 @@ struct Slot<C> {
     tenant: String,
     used: Mutex<Instant>,
     /// Held while a connection is prepared, so that one token is exchanged once at a time.
-    state: tokio::sync::Mutex<State<C>>,
+    state: Arc<tokio::sync::Mutex<State<C>>>,
+    /// The task that prepares it.
+    making: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Debug)]
 enum State<C> {
     Empty,
     Failed { fault: Fault, at: Instant },
-    Ready { connection: Arc<C>, until: Instant },
+    Ready { connection: Arc<C>, since: Instant, until: Instant },
 }
 
 impl<C: Connection> PerCaller<C> {
@@ -65,38 +67,65 @@ impl<C: Connection> PerCaller<C> {
         Arc::new(Self { slots: Mutex::default() })
     }
 
-    /// The connection of the caller; `make` makes one with when it ends, where there is none that still is good.
+    /// The connection of the caller; `make` makes one with when it ends, where there is none that still is good. That goes
+    /// on when the call has ended that began it, and the next call finds what came of it.
     ///
     /// # Errors
     /// There are too many in use, or it cannot be made.
-    pub(super) async fn of(
+    pub(super) async fn of<F: Future<Output = Result<(C, Instant), Fault>> + Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
         shown: &Presented,
-        make: impl Future<Output = Result<(C, Instant), Fault>>,
+        make: impl FnOnce() -> F,
     ) -> Result<Arc<C>, Fault> {
         let slot = self.slot(caller.session().tenant(), shown)?;
-        let mut state = slot.state.lock().await;
+        let mut state = Arc::clone(&slot.state).lock_owned().await;
         *lock(&slot.used) = Instant::now();
         match &*state {
-            State::Ready { connection, until } if *until > Instant::now() => return Ok(Arc::clone(connection)),
+            State::Ready { connection, until, .. } if *until > Instant::now() => return Ok(Arc::clone(connection)),
             State::Failed { fault, at } if at.elapsed() < GRUDGE => return Err(fault.clone()),
             _ => {}
         }
         if let State::Ready { connection, .. } = std::mem::replace(&mut *state, State::Empty) {
             end_unless_used(connection);
         }
-        match make.await {
-            Ok((connection, until)) => {
-                let connection = Arc::new(connection);
-                *state = State::Ready { connection: Arc::clone(&connection), until };
-                Ok(connection)
-            }
-            Err(fault) => {
-                *state = State::Failed { fault: fault.clone(), at: Instant::now() };
-                Err(fault)
-            }
+        let make = make();
+        let making = tokio::spawn(async move {
+            let made = make.await.map(|(connection, until)| (Arc::new(connection), until));
+            let now = Instant::now();
+            *state = match &made {
+                Ok((connection, until)) => {
+                    State::Ready { connection: Arc::clone(connection), since: now, until: *until }
+                }
+                Err(fault) => State::Failed { fault: fault.clone(), at: now },
+            };
+            made.map(|(connection, _)| connection)
+        });
+        *lock(&slot.making) = Some(making.abort_handle());
+        making.await.unwrap_or_else(|_| Err(Fault::Unavailable("getting a token for it was broken off".to_owned())))
+    }
+
+    /// Gives a connection up whose server refuses the credentials, so that the next is made with others. Whether the caller
+    /// has no connection now: one that was made a moment ago stays, or a server that refuses all would have them made for
+    /// every call.
+    pub(super) fn give_up(&self, caller: &Caller, shown: &Presented, refused: Arc<C>) -> bool {
+        let Some(slot) = lock(&self.slots).get(&key_of(caller.session().tenant(), shown)).cloned() else {
+            return false;
+        };
+        // Where it is held, another is being made.
+        let Ok(mut state) = slot.state.try_lock() else { return true };
+        match &*state {
+            State::Ready { connection, since, .. }
+                if Arc::ptr_eq(connection, &refused) && since.elapsed() >= GRUDGE => {}
+            // Another call has given it up.
+            State::Ready { connection, .. } => return !Arc::ptr_eq(connection, &refused),
+            _ => return true,
         }
+        drop(refused);
+        if let State::Ready { connection, .. } = std::mem::replace(&mut *state, State::Empty) {
+            end_unless_used(connection);
+        }
+        true
     }
 
     /// How many there are.
@@ -109,6 +138,7 @@ impl<C: Connection> PerCaller<C> {
     pub(super) async fn close(&self) {
         let slots = std::mem::take(&mut *lock(&self.slots));
         let ends = slots.into_values().map(|slot| async move {
+            lock(&slot.making).take().iter().for_each(AbortHandle::abort);
             let state = std::mem::replace(&mut *slot.state.lock().await, State::Empty);
             if let State::Ready { connection, .. } = state {
                 connection.end().await;
@@ -118,11 +148,7 @@ impl<C: Connection> PerCaller<C> {
     }
 
     fn slot(self: &Arc<Self>, tenant: &str, shown: &Presented) -> Result<Arc<Slot<C>>, Fault> {
-        let mut digest = Sha256::new();
-        for part in [tenant.as_bytes(), b"\0", shown.token.text().as_bytes()] {
-            digest.update(part);
-        }
-        let key: [u8; 32] = digest.finalize().into();
+        let key = key_of(tenant, shown);
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(&key) {
             return Ok(Arc::clone(slot));
@@ -136,7 +162,8 @@ impl<C: Connection> PerCaller<C> {
         let slot = Arc::new(Slot {
             tenant: tenant.to_owned(),
             used: Mutex::new(Instant::now()),
-            state: tokio::sync::Mutex::new(State::Empty),
+            state: Arc::new(tokio::sync::Mutex::new(State::Empty)),
+            making: Mutex::default(),
         });
         if slots.is_empty() {
             tokio::spawn(Self::sweep(Arc::downgrade(self)));
@@ -169,6 +196,15 @@ impl<C: Connection> PerCaller<C> {
         });
         slots.is_empty()
     }
+}
+
+/// What stands for a token of a caller.
+fn key_of(tenant: &str, shown: &Presented) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in [tenant.as_bytes(), b"\0", shown.token.text().as_bytes()] {
+        digest.update(part);
+    }
+    digest.finalize().into()
 }
 
 /// Whether no call is on its way with it. Nobody finds it meanwhile: the map of all is held.
@@ -249,8 +285,8 @@ mod tests {
         token: &str,
         ended: &Arc<AtomicUsize>,
     ) -> Result<Arc<Counted>, Fault> {
-        let made = async { Ok((Counted(Arc::clone(ended)), Instant::now() + Duration::from_secs(600))) };
-        all.of(&caller(name), &shown(token), made).await
+        let made = Ok((Counted(Arc::clone(ended)), Instant::now() + Duration::from_secs(600)));
+        all.of(&caller(name), &shown(token), || async { made }).await
     }
 
     #[tokio::test]
@@ -302,10 +338,33 @@ mod tests {
     async fn at_the_end_none_waits_for_another() {
         let (all, together) = (PerCaller::new(), Arc::new(tokio::sync::Barrier::new(3)));
         for name in ["ann", "bob", "cyd"] {
-            let made = async { Ok((Slow(Arc::clone(&together)), Instant::now() + Duration::from_secs(600))) };
-            all.of(&caller(name), &shown("t"), made).await.unwrap();
+            let made = Ok((Slow(Arc::clone(&together)), Instant::now() + Duration::from_secs(600)));
+            all.of(&caller(name), &shown("t"), || async { made }).await.unwrap();
         }
         tokio::time::timeout(Duration::from_secs(5), all.close()).await.expect("they end one after the other");
+    }
+
+    #[tokio::test]
+    async fn what_takes_longer_than_a_call_is_found_by_the_next_and_given_up_at_the_end() {
+        let (all, tries) = (PerCaller::new(), AtomicUsize::new(0));
+        let of = |name: &'static str, takes: Duration| {
+            let (all, tries) = (&all, &tries);
+            let make = move || {
+                tries.fetch_add(1, Ordering::SeqCst);
+                let made = Ok((Counted(Arc::default()), Instant::now() + Duration::from_secs(600)));
+                async move {
+                    tokio::time::sleep(takes).await;
+                    made
+                }
+            };
+            async move { all.of(&caller(name), &shown("t"), make).await }
+        };
+        let (slow, endless) = (Duration::from_millis(100), Duration::from_secs(600));
+        assert!(tokio::time::timeout(slow / 10, of("ann", slow)).await.is_err());
+        of("ann", slow).await.unwrap();
+        assert_eq!(tries.load(Ordering::SeqCst), 1);
+        let (broken_off, ()) = tokio::join!(biased; of("bob", endless), all.close());
+        assert!(matches!(broken_off, Err(Fault::Unavailable(_))), "{broken_off:?}");
     }
 
     #[tokio::test]
@@ -313,7 +372,8 @@ mod tests {
         let (all, ended) = (PerCaller::new(), Arc::new(AtomicUsize::new(0)));
         let of = async |seconds: f64| {
             let until = Instant::now() + Duration::from_secs_f64(seconds);
-            all.of(&caller("ann"), &shown("t"), async { Ok((Counted(Arc::clone(&ended)), until)) }).await.unwrap()
+            let made = Ok((Counted(Arc::clone(&ended)), until));
+            all.of(&caller("ann"), &shown("t"), || async { made }).await.unwrap()
         };
         let first = of(0.05).await;
         tokio::time::sleep(Duration::from_millis(60)).await;
@@ -322,9 +382,9 @@ mod tests {
         let tries = AtomicUsize::new(0);
         for (wait, expected) in [(Duration::ZERO, 1), (Duration::ZERO, 1), (GRUDGE, 2)] {
             tokio::time::sleep(wait).await;
-            let failing = async {
+            let failing = || {
                 tries.fetch_add(1, Ordering::SeqCst);
-                Err(Fault::Credentials("no".to_owned()))
+                async { Err(Fault::Credentials("no".to_owned())) }
             };
             let failed = all.of(&caller("bob"), &shown("t"), failing).await;
             assert!(matches!(failed, Err(Fault::Credentials(_))));

@@ -1,8 +1,8 @@
 //! Upstreams that are asked as their callers, against a server that shows whom it sees and a stand-in for a token endpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
@@ -16,6 +16,7 @@ use crate::protocol::client_info::ClientInfo;
 use crate::session::client::{Caller, Session};
 use crate::session::identity::{Identity, Presented};
 use crate::upstream::credentials::{ClientAuthentication, Exchange};
+use crate::upstream::per_caller::GRUDGE;
 
 const ISSUER: &str = "https://id.example";
 const AUDIENCE: &str = "https://up.example/mcp";
@@ -158,6 +159,74 @@ fn a_token_is_exchanged_anew_shortly_before_it_ends() {
 }
 
 #[test]
+fn an_exchange_that_takes_longer_than_a_call_is_there_for_the_next() {
+    run(async {
+        let (url, _) = echo().await;
+        let slow = Duration::from_millis(900);
+        let (token_url, exchanges) = serve(move |_| {
+            std::thread::sleep(slow);
+            let token = json!({"access_token": "late", "token_type": "bearer", "expires_in": 600});
+            Reply::Whole(200, "application/json", token.to_string())
+        })
+        .await;
+        let mut upstream = asked_as(&url, exchanged_at(&token_url, ClientAuthentication::Basic));
+        upstream.config.timeout = slow / 3;
+        let ann = caller("ann", Some("ann"), &["g"]);
+        assert_eq!(
+            seen(&upstream, &ann).await.unwrap_err(),
+            "UPSTREAM_UNAVAILABLE no token for it within 0.3 s; it is still waited for, so try again"
+        );
+        tokio::time::sleep(slow).await;
+        assert_eq!(seen(&upstream, &ann).await.unwrap(), "Bearer late");
+        assert_eq!(lock(&exchanges).len(), 1);
+    });
+}
+
+#[test]
+fn a_token_that_the_server_refuses_is_exchanged_anew_and_not_for_every_call() {
+    run(async {
+        let good = Arc::new(Mutex::new("Bearer for-ann-0"));
+        let taken = Arc::clone(&good);
+        let (url, log) = serve(move |asked| match (asked.header("authorization"), greeting(asked)) {
+            (sees, _) if sees != Some(*lock(&taken)) => Reply::Whole(401, "text/plain", String::new()),
+            (_, Some(reply)) => reply,
+            (sees, None) => result(asked, &json!({ "sees": sees })),
+        })
+        .await;
+        let (token_url, exchanges) = endpoint(600.0).await;
+        let exchanges = || lock(&exchanges).len();
+        let upstream = asked_as(&url, exchanged_at(&token_url, ClientAuthentication::Basic));
+        let ann = caller("ann", Some("ann"), &["g"]);
+        assert_eq!(seen(&upstream, &ann).await.unwrap(), "Bearer for-ann-0");
+        *lock(&good) = "Bearer for-ann-1";
+        // One that was made a moment ago is used for a while, whatever the server says.
+        let refused = seen(&upstream, &ann).await.unwrap_err();
+        assert!(refused.starts_with("AUTH_FAILED") && exchanges() == 1, "{refused}");
+        tokio::time::sleep(GRUDGE).await;
+        assert_eq!(seen(&upstream, &ann).await.unwrap(), "Bearer for-ann-1");
+        assert_eq!(exchanges(), 2);
+        *lock(&good) = "Bearer of nobody";
+        tokio::time::sleep(GRUDGE).await;
+        for _ in 0..10 {
+            assert!(seen(&upstream, &ann).await.is_err());
+        }
+        assert_eq!(exchanges(), 3);
+        // The caller's own token is not another when it is asked for again.
+        let rule = Passthrough { issuer: ISSUER.to_owned(), audience: AUDIENCE.to_owned() };
+        let upstream = asked_as(&url, Credentials::Passthrough(rule));
+        *lock(&good) = "Bearer own";
+        let ann = caller("ann", Some("own"), &[AUDIENCE]);
+        assert_eq!(seen(&upstream, &ann).await.unwrap(), "Bearer own");
+        *lock(&good) = "Bearer of nobody";
+        tokio::time::sleep(GRUDGE).await;
+        let calls = || lock(&log).iter().filter(|asked| asked.method() == "tools/call").count();
+        let before = calls();
+        assert!(seen(&upstream, &ann).await.is_err());
+        assert_eq!(calls() - before, 1);
+    });
+}
+
+#[test]
 fn what_is_refused_is_said_with_what_to_do_and_without_tokens() {
     run(async {
         let ((url, log), (token_url, exchanges)) = (echo().await, endpoint(60.0).await);
@@ -220,7 +289,7 @@ fn nothing_that_is_printed_has_a_token() {
     let ann = caller("ann", Some("t0ken-of-ann"), &["g"]);
     let rule = exchanged_at("https://id.example/token", ClientAuthentication::Basic);
     let upstream = asked_as("http://127.0.0.1:1/mcp", rule);
-    let own = upstream.on_behalf(&Secret::new("t0ken-exchanged"));
+    let own = upstream.on_behalf()(&Secret::new("t0ken-exchanged"));
     let shown = format!("{ann:?} {upstream:?} {own:?}");
     for secret in ["t0ken", "s3&cret", "Bearer"] {
         assert!(!shown.contains(secret), "{secret}: {shown}");
