@@ -352,7 +352,7 @@ async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_tok
     let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
     let config = tokens_of(issuer.name(), None);
     let pause = Duration::from_millis(200);
-    let keys = super::super::keys::Keys::with_pause(&config, pause).unwrap();
+    let keys = super::super::keys::Keys::with_pause(&config, None, pause).unwrap();
     let oauth = super::super::oauth::OAuth::with_keys(&config, keys);
     assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_ok());
     *issuer.keys.lock().unwrap() = json!({"keys": [new.published("b")]});
@@ -362,7 +362,8 @@ async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_tok
     assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_err(), "it is withdrawn");
     let before = issuer.asked.load(Ordering::SeqCst);
     for number in 0..200 {
-        let refused = oauth.permit(&issuer.token((&old, &format!("made up {number}")), 60, "")).await.unwrap_err();
+        let key = if number % 2 == 0 { format!("made up {number}") } else { "b".to_owned() };
+        let refused = oauth.permit(&issuer.token((&old, &key), 60, "")).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     }
     let asked = issuer.asked.load(Ordering::SeqCst) - before;
@@ -372,6 +373,40 @@ async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_tok
     tokio::time::sleep(pause).await;
     assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_err());
     assert!(oauth.permit(&issuer.token((&new, "b"), 60, "")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_key_that_takes_the_name_of_another_is_fetched() {
+    let (old, new) = (Signer::ec(), Signer::ec());
+    let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
+    let config = tokens_of(issuer.name(), None);
+    let keys = super::super::keys::Keys::with_pause(&config, None, Duration::ZERO).unwrap();
+    let oauth = super::super::oauth::OAuth::with_keys(&config, keys);
+    let (of_old, of_new) = (issuer.token((&old, "a"), 60, ""), issuer.token((&new, "a"), 60, ""));
+    assert!(oauth.permit(&of_old).await.is_ok() && oauth.permit(&of_new).await.is_err());
+    *issuer.keys.lock().unwrap() = json!({"keys": [new.published("a")]});
+    assert!(oauth.permit(&of_new).await.is_ok() && oauth.permit(&of_old).await.is_err());
+}
+
+#[tokio::test]
+async fn keys_of_an_issuer_are_good_until_those_of_its_other_address_are_there() {
+    use super::super::oauth::OAuth;
+    let (old, new) = (Signer::ec(), Signer::ec());
+    let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
+    let elsewhere = Issuer::start(json!({"keys": [new.published("b")]})).await;
+    let (of_old, of_new) = (issuer.token((&old, "a"), 60, ""), issuer.token((&new, "b"), 60, ""));
+    let first = OAuth::new(&tokens_of(issuer.name(), None), None).unwrap();
+    assert!(first.permit(&of_old).await.is_ok());
+    // Nobody listens there.
+    let nowhere = tokens_of(issuer.name(), Some("http://127.0.0.1:1/keys".to_owned()));
+    let without = OAuth::new(&nowhere, Some(&first)).unwrap();
+    assert!(without.permit(&of_old).await.is_ok() && without.permit(&of_new).await.is_err());
+    let moved = tokens_of(issuer.name(), Some(format!("{}/keys", elsewhere.name())));
+    let next = OAuth::new(&moved, Some(&without)).unwrap();
+    assert!(next.permit(&of_new).await.is_ok() && next.permit(&of_old).await.is_err());
+    let another = OAuthConfig { issuer: "http://127.0.0.1:2".to_owned(), ..nowhere };
+    let refused = OAuth::new(&another, Some(&next)).unwrap().permit(&of_new).await.unwrap_err();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]
@@ -395,7 +430,7 @@ async fn callers_that_hang_up_do_not_have_keys_fetched_again_and_again() {
         }
     });
     let config = tokens_of("http://issuer.test".to_owned(), Some(url));
-    let keys = super::super::keys::Keys::with_pause(&config, Duration::ZERO).unwrap();
+    let keys = super::super::keys::Keys::with_pause(&config, None, Duration::ZERO).unwrap();
     let oauth = super::super::oauth::OAuth::with_keys(&config, Arc::clone(&keys));
     while keys.known().is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;

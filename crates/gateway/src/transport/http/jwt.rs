@@ -52,6 +52,13 @@ pub(super) enum BadToken {
     Subject,
 }
 
+impl BadToken {
+    /// Whether newer keys of its issuer could make a difference: an issuer may give another key the name of the one before.
+    pub(super) fn may_be_of_a_newer_key(self) -> bool {
+        matches!(self, Self::UnknownKey | Self::Signature)
+    }
+}
+
 /// What a token that is taken says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claims {
@@ -239,7 +246,7 @@ pub(super) fn is_like(token: &str) -> bool {
 /// Checks a token with these keys, at the time `now` since 1970.
 ///
 /// # Errors
-/// [`BadToken`]; it is [`BadToken::UnknownKey`] where newer keys could make a difference.
+/// [`BadToken`].
 pub(super) fn check(token: &str, keys: &KeySet, config: &OAuthConfig, now: Duration) -> Result<Claims, BadToken> {
     if token.len() > LONGEST {
         return Err(BadToken::Long);

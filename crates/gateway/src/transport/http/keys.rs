@@ -1,5 +1,5 @@
 //! The keys of an authorization server, as they are now: fetched when the gateway starts, again from time to time, and
-//! again when a token names a key that is not known, but not more often than now and then.
+//! again when a token is of none that is known, but not more often than now and then.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -46,20 +46,25 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// No keys yet; they are fetched from now on for as long as somebody holds them.
+    /// The keys that `before` knows of the issuer, or none yet; they are fetched from now on for as long as somebody holds
+    /// them.
     ///
     /// # Errors
     /// There is no client for HTTP.
-    pub(super) fn of(config: &OAuthConfig) -> Result<Arc<Self>, String> {
-        Self::with_pause(config, PAUSE)
+    pub(super) fn of(config: &OAuthConfig, before: Option<&Self>) -> Result<Arc<Self>, String> {
+        Self::with_pause(config, before, PAUSE)
     }
 
-    pub(super) fn with_pause(config: &OAuthConfig, pause: Duration) -> Result<Arc<Self>, String> {
+    pub(super) fn with_pause(
+        config: &OAuthConfig,
+        before: Option<&Self>,
+        pause: Duration,
+    ) -> Result<Arc<Self>, String> {
         let keys = Arc::new(Self {
             issuer: config.issuer.clone(),
             url: config.jwks_url.clone(),
             client: plain_client(TIMEOUT)?,
-            known: ArcSwapOption::empty(),
+            known: ArcSwapOption::new(before.and_then(|before| before.known.load_full())),
             fetched: Arc::default(),
             fault: Mutex::default(),
             pause,

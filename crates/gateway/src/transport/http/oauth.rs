@@ -43,8 +43,8 @@ pub(super) struct Permitted {
 }
 
 impl OAuth {
-    /// Takes the tokens that `config` describes; what was there before stays where nothing of it has changed, and its keys
-    /// where they are of the same issuer.
+    /// Takes the tokens that `config` describes; what was there before stays where nothing of it has changed. Where the issuer
+    /// is the same its keys stay, and are good until those of another address are there.
     ///
     /// # Errors
     /// There is no client for HTTP.
@@ -52,11 +52,9 @@ impl OAuth {
         if let Some(same) = before.filter(|before| before.config == *config) {
             return Ok(Arc::clone(same));
         }
-        let places = |config: &OAuthConfig| (config.issuer.clone(), config.jwks_url.clone());
-        let same = before.filter(|before| places(&before.config) == places(config));
-        let keys = match same {
-            Some(same) => Arc::clone(&same.keys),
-            None => Keys::of(config)?,
+        let keys = match before.filter(|before| before.config.issuer == config.issuer) {
+            Some(before) if before.config.jwks_url == config.jwks_url => Arc::clone(&before.keys),
+            before => Keys::of(config, before.map(|before| &*before.keys))?,
         };
         Ok(Arc::new(Self::with_keys(config, keys)))
     }
@@ -90,14 +88,15 @@ impl OAuth {
         (rest.is_empty() || rest == self.path).then(|| whole(StatusCode::OK, JSON, self.metadata.clone()))
     }
 
-    /// Checks a token; unknown keys are looked for once more.
+    /// Checks a token; keys that may be newer are looked for once.
     ///
     /// # Errors
     /// The token is not taken (401), permits nothing here (403), or nobody knows (503).
     pub(super) async fn permit(&self, token: &str) -> Result<Permitted, Refused> {
         let begun = Instant::now();
         let mut checked = self.check(token);
-        if matches!(checked, None | Some(Err(BadToken::UnknownKey))) {
+        let may_change = |checked: &Result<_, BadToken>| checked.as_ref().is_err_and(|bad| bad.may_be_of_a_newer_key());
+        if checked.as_ref().is_none_or(may_change) {
             self.keys.renew(begun).await;
             checked = self.check(token);
         }
