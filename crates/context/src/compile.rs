@@ -9,6 +9,7 @@ mod apply_firewall;
 mod candidates;
 mod closure;
 mod dedup;
+mod facts;
 mod frame;
 mod meter;
 mod pack;
@@ -22,7 +23,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(crate) use dedup::TURNING;
-pub(super) use frame::{derived_from, shows_all};
+pub(super) use facts::{chosen_first, derived_from, tool_of};
+pub(super) use frame::shows_all;
 pub use render::one_line;
 pub use render::unescape;
 pub(super) use render::{SCHEMA, TOOLS, named};

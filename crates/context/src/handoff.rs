@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::brief::{Piece, Shown, pack_shown};
-use super::compile::{Memory, derived_from, named, one_line};
+use super::compile::{Memory, chosen_first, derived_from, named, one_line, tool_of};
 use super::config::{ContextConfig, Secrets};
 use super::firewall::is_error;
 use crate::event::{ArtifactRef, ContextItem, Episode, Fact, ItemKind, Sensitivity, Transcript};
@@ -178,7 +178,8 @@ impl Audience {
 pub struct Statement {
     /// The id of the event, or the key of the fact, that it is taken from; `request` for the question of the request.
     pub from: String,
-    /// What stands in the text, on one line; for an advisor with what it is taken from behind it.
+    /// What stands in the text, on one line; for an advisor, and where a result gave the fact, with what it is taken from
+    /// behind it.
     pub text: String,
     /// How sensitive its event is.
     pub sensitivity: Sensitivity,
@@ -263,7 +264,8 @@ impl Entry {
             Source::Failure => asked.failure(&self.body, most),
             _ => asked.excerpt(&self.body, most),
         };
-        match self.origin().filter(|_| audience == Audience::Advisor) {
+        let is_taken = matches!(self.source, Source::Fact(_));
+        match self.origin().filter(|_| audience == Audience::Advisor || is_taken) {
             Some(origin) => format!("{}{body} ({})", self.lead, short(origin, MOST_CALL)),
             None => format!("{}{body}", self.lead),
         }
@@ -686,14 +688,13 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
             }
         }
     }
-    for (number, fact) in memory.facts.iter().enumerate() {
-        let event = derived_from(&fact.key).and_then(|id| transcript.position(id));
-        if event.is_some_and(|position| hidden[position]) {
-            continue;
-        }
+    let event_of = |fact: &Fact| derived_from(&fact.key).and_then(|id| transcript.position(id));
+    let shown = memory.facts.iter().filter(|fact| event_of(fact).is_none_or(|position| !hidden[position]));
+    for (number, fact) in chosen_first(transcript, shown).1.into_iter().enumerate() {
+        let event = event_of(fact);
         let sensitivity = event.map(|position| transcript.items()[position].sensitivity).unwrap_or_default();
         let relevance = 1000 - asked.relevance(&format!("{} {}", fact.key, beginning(&fact.value))).min(1000);
-        // The key of what was taken from a result says nothing.
+        // Of the key of what was taken from a result only the result says something, and stands behind it.
         let taken = derived_from(&fact.key).is_some();
         let part = if taken { Part::Taken } else { Part::Facts };
         parts.entry(part).or_default().push(Entry {
@@ -784,12 +785,6 @@ fn behind_nothing(text: &str) -> Option<&str> {
         || (next.starts_with("of ") && value == "0")
         || next.split(char::is_whitespace).next().is_some_and(|word| word.contains([':', '=']));
     (ends && !value.is_empty() && says_nothing(value.trim_end_matches('.'))).then_some(after)
-}
-
-/// The name of what a call calls.
-fn tool_of(call: &ContextItem) -> String {
-    let shown = named(call, &call.text);
-    shown.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned()
 }
 
 /// Whether a line of a plan says that it is done.
@@ -1190,7 +1185,7 @@ mod tests {
         let pack = handed(&manager, "pool", 600);
         assert!(
             pack.text.ends_with(
-                "- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20\n[LEFT OUT] 2 withheld as sensitive"
+                "- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20 (c9)\n[LEFT OUT] 2 withheld as sensitive"
             ),
             "{}",
             pack.text
@@ -1206,12 +1201,29 @@ mod tests {
         );
         // In the pack of a pack it is still what a result gave.
         let again = handed(&next, "pool", 600);
-        assert!(again.text.ends_with("- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20"), "{}", again.text);
+        assert!(
+            again.text.ends_with("- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20 (c9)"),
+            "{}",
+            again.text
+        );
         assert!(
             again.text.contains("- [ ] raise the pool\n- [ ] watch for an hour\n- no result yet"),
             "{}",
             again.text
         );
+    }
+
+    #[test]
+    fn of_a_field_that_a_tool_gives_again_and_again_the_newest_value_is_handed_over() {
+        let manager = ContextManager::default();
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Wait for the deployment.")).unwrap();
+        for (call, status) in [("z", "running"), ("y", "failed"), ("x", "succeeded")] {
+            let made = ContextItem::new(call, ItemKind::ToolCall, format!("deploy_status(poll='{call}')"));
+            manager.ingest(made.under("u1")).unwrap();
+            manager.ingest_tool_result(call, &ToolOutput::text(format!("{{\"status\": \"{status}\"}}"))).unwrap();
+        }
+        let pack = handed(&manager, "", 400);
+        assert!(pack.text.ends_with("[FACTS OF RESULTS]\n- status: succeeded (result:x)"), "{}", pack.text);
     }
 
     #[test]

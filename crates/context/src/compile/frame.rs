@@ -2,14 +2,21 @@
 //!
 //! The frame gets its room before any item is considered. The caller's header and footer are instructions, so they are
 //! never cut: when they alone exceed the budget, the build is refused with the numbers. Memory takes at most half of
-//! what they leave. Lines that do not fit are left out: first facts taken from results, the last ones first, then other
-//! facts, then the older episodes; a line says how many.
+//! what they leave, and facts taken from results at most half of that: what is shown of the results themselves says
+//! more. Lines that do not fit are left out: first facts taken from results, those of the oldest first, then other facts,
+//! then the older episodes; a line says how many.
 
+use std::ops::RangeInclusive;
+
+use super::facts::{chosen_first, derived_from};
 use super::meter::Meter;
 use super::render::{EPISODES, FACTS, SEPARATOR, one_line};
 use super::{CompileError, Memory, Request};
 use crate::config::ContextConfig;
 use crate::event::{ItemKind, Transcript};
+
+/// Facts taken from results get one in so many parts of what the caller leaves of the budget, all of memory one in two.
+const TAKEN_PART: usize = 4;
 
 /// The text before and after the items.
 pub(super) struct Frame {
@@ -37,28 +44,39 @@ pub(super) fn frame(
         return Err(CompileError::FrameTooLarge { phase: request.phase, needed: meter.tokens(units), budget });
     }
     let lines = Lines::of(transcript, memory, request, config);
+    let chosen = lines.episodes.len() + lines.chosen;
     let total = lines.episodes.len() + lines.facts.len();
-    // More lines cost more, so a binary search finds the most that fit; no lines always fit.
-    let (mut low, mut high) = (0, total);
     let fits = |shown: usize| caller.has_room_for(&lines.written(shown));
-    if total > 0 && fits(total) {
-        low = total;
+    let mut shown = most(0..=chosen, fits);
+    if shown == chosen {
+        let taken = meter.units(&lines.written(chosen)) + caller.left() / TAKEN_PART;
+        shown = most(chosen..=total, |shown| fits(shown) && meter.units(&lines.written(shown)) <= taken);
+    }
+    let head = caller.below(&lines.written(shown));
+    let foot = caller.footer.to_owned();
+    let cost = meter.units(&format!("{head}{foot}"));
+    Ok(Frame { head, foot, cost, omitted: total - shown + lines.beyond })
+}
+
+/// The most of `counts` for which `fits` holds. It holds for the first, and more lines cost more; only all of them may cost
+/// less than one fewer, since no line then says how many are left out.
+fn most(counts: RangeInclusive<usize>, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = counts.into_inner();
+    if fits(high) {
+        return high;
     }
     while low < high {
         let middle = (low + high).div_ceil(2);
         if fits(middle) { low = middle } else { high = middle - 1 }
     }
-    let head = caller.below(&lines.written(low));
-    let foot = caller.footer.to_owned();
-    let cost = meter.units(&format!("{head}{foot}"));
-    Ok(Frame { head, foot, cost, omitted: total - low + lines.beyond })
+    low
 }
 
 /// Whether a prompt shows all of the memory but what was taken from results.
 pub(crate) fn shows_all(transcript: &Transcript, memory: &Memory, request: &Request, config: &ContextConfig) -> bool {
     let lines = Lines::of(transcript, memory, request, config);
     let chosen = memory.facts.iter().filter(|fact| derived_from(&fact.key).is_none()).count();
-    chosen <= lines.facts.len()
+    chosen == lines.chosen
         && Caller::of(request, config, Meter::new(config.estimator))
             .has_room_for(&lines.written(lines.episodes.len() + chosen))
 }
@@ -93,7 +111,12 @@ impl<'r> Caller<'r> {
     /// Whether lines of memory fit: they may take half of what the caller leaves.
     fn has_room_for(&self, lines: &str) -> bool {
         let whole = format!("{}{}", self.below(lines), self.footer);
-        self.meter.units(&whole) <= self.units + self.limit.saturating_sub(self.units) / 2
+        self.meter.units(&whole) <= self.units + self.left() / 2
+    }
+
+    /// The units that the caller leaves.
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.units)
     }
 }
 
@@ -101,7 +124,10 @@ impl<'r> Caller<'r> {
 struct Lines {
     /// The lines of the episodes, the latest first.
     episodes: Vec<String>,
+    /// The lines of the facts that somebody chose to remember, then of those taken from results.
     facts: Vec<String>,
+    /// The number of the former.
+    chosen: usize,
     /// The number of facts beyond the limits of the configuration.
     beyond: usize,
 }
@@ -109,7 +135,7 @@ struct Lines {
 impl Lines {
     fn of(transcript: &Transcript, memory: &Memory, request: &Request, config: &ContextConfig) -> Self {
         if !config.policy.kinds_of(request.phase).contains(&ItemKind::MemoryFact) {
-            return Self { episodes: Vec::new(), facts: Vec::new(), beyond: 0 };
+            return Self { episodes: Vec::new(), facts: Vec::new(), chosen: 0, beyond: 0 };
         }
         let bounds = &config.memory;
         let latest = memory.episodes.iter().rev().take(bounds.max_episodes);
@@ -119,9 +145,7 @@ impl Lines {
             let source = derived_from(key).and_then(|id| transcript.get(id));
             source.is_none_or(|item| item.sensitivity < config.policy.sensitivity_floor)
         };
-        let mut facts: Vec<_> = memory.facts.iter().filter(|fact| is_shown(&fact.key)).collect();
-        // What somebody chose to remember comes before what was taken from results.
-        facts.sort_by_key(|fact| derived_from(&fact.key).is_some());
+        let (chosen, facts) = chosen_first(transcript, memory.facts.iter().filter(|fact| is_shown(&fact.key)));
         let all = facts.len();
         let mut lines = Vec::new();
         let mut chars = 0;
@@ -133,7 +157,7 @@ impl Lines {
             }
             lines.push(format!("- {line}"));
         }
-        Self { episodes: episodes.collect(), beyond: all - lines.len(), facts: lines }
+        Self { episodes: episodes.collect(), chosen: chosen.min(lines.len()), beyond: all - lines.len(), facts: lines }
     }
 
     /// The blocks with the first `shown` lines: the latest episodes, in time order, then facts.
@@ -156,11 +180,6 @@ impl Lines {
         block(FACTS, lines);
         text
     }
-}
-
-/// The event that a fact was taken from: the facts of a result have keys `<item id>:fact:<number>`.
-pub(crate) fn derived_from(key: &str) -> Option<&str> {
-    key.rsplit_once(":fact:").map(|(id, _)| id)
 }
 
 /// The text on one line of at most `most` characters.

@@ -337,6 +337,48 @@ fn facts_of_a_sensitive_result_are_as_sensitive() {
     assert_eq!(pack.prompt, "[FACTS]\n- zone: UTC\n\n[TOOL CALL]\nlogin");
 }
 
+/// Polls of a tool, the older ones with names that come later in the alphabet, and facts of their results.
+fn polled(polls: usize, fields: usize) -> (Vec<ContextItem>, Memory) {
+    let (mut items, mut facts) = (vec![item("u", ItemKind::UserTurn, "Is it done?")], Vec::new());
+    for poll in (0..polls).rev() {
+        let (call, result) = (format!("c{poll:02}"), format!("result:c{poll:02}"));
+        items.push(item(&call, ItemKind::ToolCall, &format!("tool{}(job=7)", poll % fields)).under("u"));
+        items.push(item(&result, ItemKind::ToolResult, &words(poll, 30)).under(call.as_str()));
+        facts.push(Fact { key: format!("{result}:fact:0"), value: format!("status: s{poll}") });
+    }
+    facts.sort_by(|left, right| left.key.cmp(&right.key));
+    (items, Memory { facts, episodes: Vec::new() })
+}
+
+#[test]
+fn facts_of_results_are_the_newest_and_leave_the_room_to_the_results() {
+    let prompt = |(items, memory): (Vec<ContextItem>, Memory), budget| {
+        let request = Request { budget: Some(budget), ..Request::new(Phase::Answer, "") };
+        built_with(items, &memory, &request, &labelled()).unwrap()
+    };
+    let again = prompt(polled(10, 1), 6000).prompt;
+    assert!(again.starts_with("[FACTS]\n- result:c00:fact:0: status: s0\n\n[USER]"), "{again}");
+    for budget in [400, 800] {
+        let pack = prompt(polled(40, 40), budget);
+        let (facts, rest) = pack.prompt.split_once("\n\n").unwrap();
+        let shown: Vec<&str> = facts.lines().skip(1).collect();
+        let expected: Vec<String> =
+            (0..shown.len() - 1).map(|at| format!("- result:c{at:02}:fact:0: status: s{at}")).collect();
+        assert_eq!(shown[..shown.len() - 1], expected, "{budget}");
+        assert_eq!(*shown.last().unwrap(), format!("- … {} more", 41 - shown.len()));
+        assert!(
+            Estimator::Cl100kBase.count(facts) <= budget / 4 && rest.contains("tool0(job=7)"),
+            "{budget}: {}",
+            pack.prompt
+        );
+    }
+    // What somebody chose to remember may take more.
+    let (items, mut memory) = polled(40, 40);
+    memory.facts.extend((0..12).map(|n| Fact { key: format!("rule {n:02}"), value: words(n, 2) }));
+    let chosen = prompt((items, memory), 800).prompt;
+    assert!(chosen.contains("- rule 11: ") && chosen.contains("- result:c00:fact:0: status: s0\n"), "{chosen}");
+}
+
 #[test]
 fn large_results_are_summarised_and_stay_sensitive() {
     let items = vec![

@@ -1,6 +1,7 @@
 //! Takes statements from a result for the fact store: few, short, and never one per row of a table.
 //!
-//! From structured data: the scalars at the top, or those inside an outermost object with a single key. From text:
+//! From structured data: the scalars at the top, or those inside an outermost object with a single key, but no texts that
+//! are empty, longer than a fact, or encoded. From text:
 //! `key: value` and `key=value` lines whose key occurs once (a repeated key is a column), and numbered or bulleted
 //! lines where there are few. Only the beginning of a text is read, since facts there are about the whole.
 
@@ -22,10 +23,13 @@ const MOST_ENTRIES: usize = 12;
 const MOST_KEY_WORDS: usize = 4;
 const MOST_KEY_CHARS: usize = 40;
 
+/// The letters and digits of a SHA-256 digest. More of them without a blank are encoded data.
+const LONGEST_CODE: usize = 64;
+
 /// The facts of `content`, in its order, without duplicates. `document` is the content as a literal, if it is one.
 pub(super) fn facts(content: &str, document: Option<&Document<'_>>, config: &FirewallConfig) -> Vec<String> {
     let found = match document {
-        Some(document) => of_value(document.root(), config.max_facts),
+        Some(document) => of_value(document.root(), config),
         None => of_text(content),
     };
     let mut known = HashSet::new();
@@ -42,7 +46,7 @@ pub fn fact_records(item: &ItemId, facts: &[String]) -> Vec<Fact> {
 }
 
 /// The scalars at the top. The members of an object that is the only member of another one are at the top, too.
-fn of_value(mut value: Value<'_>, most: usize) -> Vec<String> {
+fn of_value(mut value: Value<'_>, config: &FirewallConfig) -> Vec<String> {
     while value.kind() == Kind::Object
         && value.len() == 1
         && let Some(inner) = value.items().next().filter(|inner| inner.kind() == Kind::Object)
@@ -50,7 +54,15 @@ fn of_value(mut value: Value<'_>, most: usize) -> Vec<String> {
         value = inner;
     }
     let scalars = value.members().filter(|(_, value)| !value.is_container() && value.kind() != Kind::Null);
-    scalars.map(|(key, value)| format!("{}: {}", key.plain(), value.plain())).take(most).collect()
+    let said = scalars.map(|(key, value)| (key, value.plain())).filter(|(_, said)| is_statement(said, config));
+    said.map(|(key, said)| format!("{}: {said}", key.plain())).take(config.max_facts).collect()
+}
+
+/// Whether a value says something by itself: the beginning of a long text does not, nor does a text in base64.
+fn is_statement(value: &str, config: &FirewallConfig) -> bool {
+    let is_code = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
+    let is_encoded = value.len() > LONGEST_CODE && value.chars().all(is_code);
+    !value.trim().is_empty() && value.chars().nth(config.max_fact_chars).is_none() && !is_encoded
 }
 
 fn of_text(content: &str) -> Vec<String> {
@@ -150,6 +162,27 @@ mod tests {
         LANG: C
         open | close | done
         ");
+    }
+
+    #[test]
+    fn a_value_that_says_nothing_by_itself_is_no_fact() {
+        let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        let content = serde_json::json!({
+            "stdout": "Compiling\n".repeat(40),
+            "stderr": "",
+            "exit_code": 101,
+            "data": "iVBORw0KGgo".repeat(9),
+            "sha256": digest,
+            "see": format!("https://example.org/{}", "part/".repeat(20)),
+        });
+        let expected = [
+            "exit_code: 101".to_owned(),
+            format!("see: https://example.org/{}", "part/".repeat(20)),
+            format!("sha256: {digest}"),
+        ];
+        let mut facts = taken(&content.to_string());
+        facts.sort_unstable();
+        assert_eq!(facts, expected);
     }
 
     #[test]
