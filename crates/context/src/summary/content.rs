@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::data::{self, Bulk, Description};
 use super::failure::Failure;
-use super::{Pieces, RowSpans, Summarizer, ends, grid, lines, lossless, rank, shown};
+use super::{Pieces, RowSpans, Summarizer, ends, grid, lines, lossless, rank, rows, shown};
 use crate::brief::{Piece, pack};
 use crate::clean::without_sequences;
-use crate::literal::{Dialect, Document, LiteralError};
+use crate::literal::{Dialect, Document, LiteralError, Value};
 use crate::xml;
 use contextweaver_core::text::Estimator;
 
@@ -53,7 +53,8 @@ impl Summarizer for StructureSummarizer {
             return self.summarize(document.source(), media_type, cap, estimator);
         }
         let written = document.source();
-        packed(&Found { lead: "", document: Cow::Borrowed(document), written, note: None }, cap, estimator)
+        let document = Cow::Borrowed(document);
+        packed(&Found { lead: "", document, written, note: None, is_xml: false }, cap, estimator)
     }
 }
 
@@ -113,19 +114,27 @@ struct Found<'a> {
     /// The literal as it is written.
     written: &'a str,
     note: Option<String>,
+    /// Whether the literal stands for XML.
+    is_xml: bool,
 }
 
 impl<'a> Found<'a> {
     fn of(lead: &'a str, document: Document<'a>, note: Option<String>) -> Self {
         let written = document.source();
-        Self { lead, document: Cow::Owned(document), written, note }
+        Self { lead, document: Cow::Owned(document), written, note, is_xml: false }
     }
 
     /// The document `written` in XML, which stands for `json`.
     fn of_xml(json: &'a str, written: &'a str) -> Option<Self> {
         let document = Document::parse(json, Dialect::Json).ok()?;
         let note = format!("XML, {}, read as JSON:", shown::count(written.lines().count(), "line"));
-        Some(Self { written, ..Self::of("", document, Some(note)) })
+        Some(Self { written, is_xml: true, ..Self::of("", document, Some(note)) })
+    }
+
+    /// The array whose items the selector `rows` shows.
+    fn rows(&self) -> Option<Value<'_>> {
+        let root = self.document.root();
+        if self.is_xml { rows::rows_below(root) } else { rows::rows_of(root) }
     }
 }
 
@@ -195,7 +204,10 @@ struct Told {
 }
 
 fn about_literal(found: &Found<'_>, depth: usize) -> Told {
-    let Description { pieces: said, embedded, bulk, failure } = data::describe(found.document.root());
+    // No selector reaches into a text.
+    let rows = found.rows().filter(|_| depth == 0).map(|rows| rows.place());
+    let is_path_needed = |table: Value<'_>| depth == 0 && rows != Some(table.place());
+    let Description { pieces: said, embedded, bulk, failure } = data::describe(found.document.root(), is_path_needed);
     let mut pieces = Pieces::new();
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {

@@ -10,7 +10,7 @@ use super::leaves::{below, varying};
 use super::profile::{Mode, NodeId, Profile, has_header, is_list, mode};
 use super::table::{Sample, Table};
 use super::unusual::Unusual;
-use super::{Pieces, rank, shown};
+use super::{Pieces, rank, rows, shown};
 use crate::brief::Piece;
 use crate::literal::{Kind, Value};
 
@@ -112,8 +112,8 @@ struct Walk<'d> {
     named_keys: FxHashMap<Vec<String>, usize>,
 }
 
-/// Describes `root`. `noun` is the name of the outermost array or object.
-pub(super) fn describe(root: Value<'_>) -> Description {
+/// Describes `root`. Rows of an array for which `is_path_needed` are named by their path.
+pub(super) fn describe(root: Value<'_>, is_path_needed: impl Fn(Value<'_>) -> bool) -> Description {
     let profile = Profile::of(root);
     let mut walk = Walk {
         profile,
@@ -137,6 +137,8 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
         let mut table = walk.table(section);
+        table.rows_at = (section.value.kind() == Kind::Array && is_path_needed(section.value))
+            .then(|| (rows::json_path(&section.path), section.value.len() - table.rows));
         // Where no table is most of the whole, the names of columns alone could be those of any.
         table.qualified = number > 0 || section.path.contains(['.', '[']) || (bulk == Bulk::Told && small);
         let unusual = detailed.then(|| Unusual::of(&walk.profile, section.value, section.node, &table));
@@ -155,7 +157,7 @@ pub(super) fn describe(root: Value<'_>) -> Description {
                 let keys = keys(section.value);
                 walk.pieces.push(Piece::list(place, &head, keys, ", ", least, delay + rank::MORE_NESTED));
             }
-            walk.pieces.extend(unusual.iter().flat_map(|unusual| unusual.pieces(&section.label(), place, delay)));
+            walk.pieces.extend(unusual.iter().flat_map(|unusual| unusual.pieces(place, delay)));
             walk.pieces.extend(walk.row_names(section, deep, place + rank::INNER_PLACE - 1, delay));
             let totals = walk.totals(section, place + rank::STAT_PLACE, delay);
             counted |= totals.is_some();
@@ -415,7 +417,7 @@ impl<'d> Walk<'d> {
     fn table<'w>(&'w self, section: &Section<'d>) -> Table<'w> {
         let Section { value, node, beside, .. } = section;
         let mode = mode(*value);
-        let header = mode == Mode::Rows && has_header(*value);
+        let header = rows::header_of(*value).is_some();
         let rows = value.len() - usize::from(header);
         let mut table = Table { rows, ..Table::default() };
         table.label = section.label();

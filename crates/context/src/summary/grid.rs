@@ -539,13 +539,12 @@ pub(super) fn pieces(text: &str, format: Format) -> Pieces {
     });
     samples.sort_by_key(|sample| wanted.iter().position(|&number| number == sample.number));
     let table = Table {
-        label: String::new(),
         shape: shown::count(rows, "row"),
         rows,
-        qualified: false,
         columns: names.iter().cloned().zip(&columns).collect(),
         names: names.clone(),
         samples,
+        ..Table::default()
     };
     let mut pieces = table.pieces(rank::TABLE_PLACE, 0);
     if let Some(rare) = table.samples.iter().find(|sample| Some(sample.number) == first_rare) {

@@ -12,6 +12,7 @@ mod lines;
 mod lossless;
 mod profile;
 mod rank;
+mod rows;
 mod shown;
 mod table;
 mod unusual;
@@ -21,6 +22,8 @@ pub(super) use content::rows_in;
 pub(super) use grid::{Delimited, Format, RowSpans, spans_of};
 pub(super) use lines::{Fenced, Fences, fence, heading};
 pub(super) use lossless::forms as lossless_forms;
+pub(super) use rows::{header_of, json_path, row_count, rows_below, rows_of};
+pub(super) use shown::member_path;
 
 use crate::brief::Piece;
 use crate::literal::Document;

@@ -67,7 +67,7 @@ pub(super) fn count(number: usize, one: &str) -> String {
 }
 
 /// The path of `key` below `path`.
-pub(super) fn member_path(path: &str, key: &str) -> String {
+pub(crate) fn member_path(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && !key.contains(['.', '[', ']', '"']) && !key.contains(char::is_control);
     match (plain, path.is_empty()) {
         (true, true) => key.to_owned(),

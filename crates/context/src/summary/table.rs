@@ -34,6 +34,8 @@ pub(super) struct Table<'t> {
     /// The number of rows, and what else there is to say of the whole.
     pub(super) shape: String,
     pub(super) rows: usize,
+    /// Where the selector `rows` shows other rows: the path of the array, and the number of items above the first row.
+    pub(super) rows_at: Option<(String, usize)>,
     /// The names of the columns in order, as they are shown.
     pub(super) names: Vec<String>,
     /// The statistics with the names that they are shown under; columns of nested values after those of the rows.
@@ -63,6 +65,14 @@ impl Table<'_> {
         }
         let objects = self.columns.iter().take(self.names.len()).filter(|(_, column)| column.is_objects()).count();
         objects * 2 >= self.names.len().max(1)
+    }
+
+    /// How the row with this number, from 0, is called so that a selector leads to it.
+    pub(super) fn row(&self, number: usize) -> String {
+        match &self.rows_at {
+            Some((path, above)) => format!("{path}[{}]", number + above),
+            None => format!("{}row {number}", self.label),
+        }
     }
 
     /// The statements, with `place` and `delay` added to places and ranks.
@@ -170,11 +180,11 @@ impl Table<'_> {
             let order = numbers.iter().position(|number| *number == sample.number).unwrap_or(0);
             let last = sample.number + 1 == self.rows && sample.number > 0;
             let (head, offset) = match sample.number {
-                0 => ("first row".to_owned(), rank::FIRST_PLACE),
-                _ if last => ("last row".to_owned(), rank::LAST_PLACE),
-                number => (format!("row {number}"), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
+                0 => (format!("{}first row", self.label), rank::FIRST_PLACE),
+                _ if last => (format!("{}last row", self.label), rank::LAST_PLACE),
+                number => (self.row(number), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
             };
-            let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
+            let line = format!("{head}: {}", sample.entries.join(" "));
             let end = sample.number == 0 || last;
             if !end {
                 if line.len() <= LONG_ROW {
@@ -184,9 +194,9 @@ impl Table<'_> {
                 continue;
             }
             let bare = !sample.values.is_empty();
+            let head = format!("{head}: ");
             let mut piece = Piece { place: place + offset, wordings: Vec::new() };
             if bare {
-                let head = format!("{}{head}: ", self.label);
                 let first = if self.names.len() > FIRST_VALUES { FIRST_OF_MANY } else { FIRST_VALUES };
                 let least = (delay + rank::SHORT_ENDS, first);
                 let values = Piece::list(0, &head, sample.values.clone(), " | ", least, delay + rank::WHOLE_ENDS);
@@ -199,14 +209,13 @@ impl Table<'_> {
                 // A part with names would say less than all values without.
                 Piece { place: 0, wordings: Vec::new() }
             } else {
-                let head = format!("{}{head}: ", self.label);
                 let entries = sample.entries.clone();
                 let part = if deep { PART_OF_DEEP_ROW } else { PART_OF_ROW };
                 Piece::list(0, &head, entries, " ", (first_rank, part), delay + rank::VERBATIM)
             };
             piece.wordings.extend(named.wordings);
             if let Some(verbatim) = &sample.verbatim {
-                let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{}{head}: {verbatim}", self.label));
+                let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{head}{verbatim}"));
                 piece.wordings.extend(verbatim.wordings);
             }
             pieces.push(piece);

@@ -33,7 +33,7 @@ pub(super) struct Unusual {
 struct Row {
     /// The number of the row, from 0.
     number: usize,
-    /// What it is called.
+    /// What it is called, with its table.
     label: String,
     /// Values with their columns, the rare ones at the front.
     entries: Vec<String>,
@@ -78,15 +78,15 @@ impl Unusual {
         self.rows.iter().any(|row| row.number == number)
     }
 
-    /// The statements about them, each after `label`.
-    pub(super) fn pieces(&self, label: &str, place: u32, delay: u32) -> Pieces {
+    /// The statements about them.
+    pub(super) fn pieces(&self, place: u32, delay: u32) -> Pieces {
         let rank = match () {
             () if !self.all => rank::SAMPLE,
             () if self.first => rank::FIRST_UNUSUAL,
             () => rank::UNUSUAL,
         };
         let piece = |(row, order): (&Row, u32)| {
-            let head = format!("{label}{}: ", row.label);
+            let head = format!("{}: ", row.label);
             let least = (delay + rank, row.rare + USUAL);
             let place = place + rank::UNUSUAL_PLACE + order;
             Piece::list(place, &head, row.entries.clone(), " ", least, delay + rank::SAMPLE)
@@ -104,9 +104,9 @@ impl Found<'_> {
         let is_rare = |value: &Value<'_>| rare.range(value.span()).next().is_some();
         let is_usual_name = naming.last().is_some_and(|key| NAMING.contains(&key.as_str()));
         let label = match (key, named.filter(|_| is_usual_name)) {
-            (Some(key), _) => shown::line(&key.plain(), CELL),
-            (None, Some(name)) => format!("row {number} ({})", shown::line(&name.plain(), CELL)),
-            (None, None) => format!("row {number}"),
+            (Some(key), _) => format!("{}{}", table.label, shown::line(&key.plain(), CELL)),
+            (None, Some(name)) => format!("{} ({})", table.row(number), shown::line(&name.plain(), CELL)),
+            (None, None) => table.row(number),
         };
         let (unusual, mut usual): (Vec<_>, Vec<_>) =
             varying(row, table).into_iter().partition(|(_, value)| is_rare(value));

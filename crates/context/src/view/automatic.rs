@@ -1,11 +1,16 @@
 //! The views that are worth offering for an artifact, and the tool by which a model asks for views.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::{Value as Json, json};
 
-use super::units::{document, rows_below, rows_of};
+use super::inner::inner_text;
+use super::units::document;
 use crate::event::{ArtifactRef, Selector, ViewSpec};
-use crate::literal::{Dialect, Document, Kind, Value};
+use crate::literal::{Dialect, Document, Kind};
 use crate::split::line_count;
+use crate::summary::{row_count, rows_below, rows_in, rows_of};
 use crate::xml;
 
 /// The number of keys that get a view of their own at most.
@@ -16,6 +21,11 @@ const ROWS: i64 = 10;
 
 /// The number of lines of an offered view of a text.
 const LINES: i64 = 20;
+
+/// What lines that speak of errors have in them.
+const ERRORS: &str = "(?i)error|exception|fail|fatal|panic";
+
+static SPEAKS_OF_ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ERRORS).ok());
 
 /// The views that are worth offering for `content`, the artifact that `reference` names: by its content, not by its
 /// media type. Content that is not text has none.
@@ -30,9 +40,13 @@ pub fn automatic(reference: &ArtifactRef, content: &[u8]) -> Vec<ViewSpec> {
 pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Option<&Document<'_>>) -> Vec<ViewSpec> {
     let mut offers: Vec<(String, Selector)> = Vec::new();
     let mut offer = |label: String, selector: Selector| offers.push((label, selector));
-    let xml = if document.is_none() { rows_of_xml(text) } else { None };
-    let rows = xml.or_else(|| document.and_then(|document| rows_of(document.root())).map(Value::len));
-    if let Some(total) = rows.filter(|total| *total > 1) {
+    let rows = match document {
+        Some(document) => rows_of(document.root()).map(row_count),
+        None => rows_of_xml(text),
+    };
+    let records = if document.is_none() && rows.is_none() { rows_in(text).map(|spans| spans.rows.len()) } else { None };
+    let records = records.filter(|total| *total > 1);
+    if let Some(total) = rows.or(records).filter(|total| *total > 1) {
         offer(format!("first rows of {total}"), Selector::Rows { start: 0, end: Some(ROWS) });
         offer(format!("last rows of {total}"), Selector::Rows { start: -ROWS, end: None });
         offer(format!("{ROWS} rows spread over {total}"), Selector::Sample { count: ROWS as usize });
@@ -46,16 +60,16 @@ pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Optio
                     offer(format!("the value of {key}"), Selector::JsonKeys { keys: vec![key] });
                 }
             }
-        }
-        None if text.is_empty() => {}
-        None => {
-            let total = line_count(text);
-            offer(format!("first lines of {total}"), Selector::Lines { start: 0, end: Some(LINES) });
-            if total > LINES as usize {
-                offer(format!("last lines of {total}"), Selector::Lines { start: -LINES, end: None });
-                let errors = Selector::Grep { pattern: "(?i)error|exception|failed|fatal".to_owned(), context: 1 };
-                offer("lines that speak of errors".to_owned(), errors);
+            if let Some(inner) = inner_text(root) {
+                offer_lines(&inner.text, &format!(" at {}", inner.path), &mut offer);
+                offer_errors(&inner.text, &mut offer);
             }
+        }
+        None => {
+            if records.is_none() {
+                offer_lines(text, "", &mut offer);
+            }
+            offer_errors(text, &mut offer);
         }
     }
     let spec = |(number, (label, selector)): (usize, (String, Selector))| ViewSpec {
@@ -67,11 +81,31 @@ pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Optio
     offers.into_iter().enumerate().map(spec).collect()
 }
 
+/// Offers the first and the last lines of a text.
+fn offer_lines(text: &str, place: &str, offer: &mut impl FnMut(String, Selector)) {
+    let total = line_count(text);
+    if total > 0 {
+        offer(format!("first lines of {total}{place}"), Selector::Lines { start: 0, end: Some(LINES) });
+    }
+    if total > LINES as usize {
+        offer(format!("last lines of {total}{place}"), Selector::Lines { start: -LINES, end: None });
+    }
+}
+
+/// Offers the lines of a long text that speak of errors, where there are some.
+fn offer_errors(text: &str, offer: &mut impl FnMut(String, Selector)) {
+    let speaks = SPEAKS_OF_ERRORS.as_ref().is_some_and(|expression| expression.is_match(text));
+    if speaks && line_count(text) > LINES as usize {
+        let errors = Selector::Grep { pattern: ERRORS.to_owned(), context: 1 };
+        offer("lines that speak of errors".to_owned(), errors);
+    }
+}
+
 /// The number of rows of an XML document.
 fn rows_of_xml(text: &str) -> Option<usize> {
     let json = xml::as_json(text)?;
     let document = Document::parse(&json, Dialect::Json).ok()?;
-    rows_below(document.root()).map(Value::len)
+    rows_below(document.root()).map(row_count)
 }
 
 /// The MCP definition of the tool by which a model looks into artifacts: `handle`, `selector`, and the `cursor` of the
@@ -141,7 +175,7 @@ mod tests {
         for spec in &views {
             let shown =
                 view(&spec.handle, content.as_bytes(), "", &spec.selector, Cursor::default(), Bounds::default());
-            assert!(shown.is_ok() || matches!(spec.selector, Selector::Grep { .. }), "{shown:?}");
+            assert!(shown.is_ok(), "{}: {shown:?}", spec.selector);
         }
         views.iter().map(|spec| format!("{} {}: {}\n", spec.view_id, spec.label, spec.selector)).collect()
     }
@@ -160,11 +194,30 @@ mod tests {
         artifact:result:c1#1 last rows of 2: rows:-10..
         artifact:result:c1#2 10 rows spread over 2: sample:10
         ");
-        insta::assert_snapshot!(offered(&"a line\n".repeat(30)), @r#"
+        insta::assert_snapshot!(offered(&"a line\n".repeat(30)), @r"
         artifact:result:c1#0 first lines of 30: lines:0..20
         artifact:result:c1#1 last lines of 30: lines:-20..
-        artifact:result:c1#2 lines that speak of errors: {"type":"grep","pattern":"(?i)error|exception|failed|fatal","context":1}
+        ");
+        let tests = "=== RUN TestA\n".repeat(30) + "--- FAIL: TestA (0.00s)\n";
+        insta::assert_snapshot!(offered(&tests), @r#"
+        artifact:result:c1#0 first lines of 31: lines:0..20
+        artifact:result:c1#1 last lines of 31: lines:-20..
+        artifact:result:c1#2 lines that speak of errors: {"type":"grep","pattern":"(?i)error|exception|fail|fatal|panic","context":1}
         "#);
+        let shell = json!({"stdout": tests.repeat(3), "exit_code": 1}).to_string();
+        insta::assert_snapshot!(offered(&shell), @r#"
+        artifact:result:c1#0 the value of stdout: json_keys:stdout
+        artifact:result:c1#1 the value of exit_code: json_keys:exit_code
+        artifact:result:c1#2 first lines of 93 at $.stdout: lines:0..20
+        artifact:result:c1#3 last lines of 93 at $.stdout: lines:-20..
+        artifact:result:c1#4 lines that speak of errors: {"type":"grep","pattern":"(?i)error|exception|fail|fatal|panic","context":1}
+        "#);
+        let table = (0..40).fold("id,state\n".to_owned(), |text, at| text + &format!("{at},ok\n"));
+        insta::assert_snapshot!(offered(&table), @r"
+        artifact:result:c1#0 first rows of 40: rows:0..10
+        artifact:result:c1#1 last rows of 40: rows:-10..
+        artifact:result:c1#2 10 rows spread over 40: sample:10
+        ");
         assert_eq!(offered(""), "");
     }
 

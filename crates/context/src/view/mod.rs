@@ -8,8 +8,11 @@
 //! Decided here:
 //! - Values of JSON and Python are shown as they were written, without line breaks and indentation. A string that a
 //!   path leads to is shown without quotes and escapes.
-//! - Rows are the items of the outermost array, or otherwise of the longest array within three levels of objects; the
-//!   records of CSV, with the header line above them; the values of JSON lines; otherwise lines.
+//! - Rows are the items of the outermost array, or otherwise of the longest array within three levels of objects, and of
+//!   arrays with a single object; the records of CSV; the values of JSON lines; otherwise lines. A row of names is above
+//!   the rows and not one of them.
+//! - Lines and matches of a JSON document that is a text of several lines for the most part are those of this text, below
+//!   a line that says where it is.
 //! - XML is read as the JSON that it stands for, and its rows are looked for below its root; lines and matches are those
 //!   of the XML.
 //! - Lines end at a line feed; a carriage return before it is not part of the line. Other separators of Unicode are
@@ -19,6 +22,7 @@
 
 mod automatic;
 mod grep;
+mod inner;
 mod path;
 mod units;
 

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
+use crate::summary::{StructureSummarizer, Summarizer};
 
 fn shown(content: &str, selector: &str, cursor: &str, bounds: Bounds) -> String {
     let selector: Selector = selector.parse().unwrap();
@@ -22,6 +24,7 @@ const PYTHON: &str = "[{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \
 const ONE_LINE: &str = "0: [{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \"b'o\", 'ok': None}]";
 const CSV: &str = "id,name\n1,\"an\nn\"\n2,bo\n3,cy\n";
 const FEED: &str = "<feed lang=\"en\">\n<entry id=\"1\"><title>a</title></entry>\n<entry id=\"2\"><title>b &amp; c</title></entry></feed>";
+const SHEET: &str = "{\"values\":[[\"id\",\"state\"],[\"0\",\"ok\"],[\"1\",\"bad\"],[\"2\",\"ok\"]]}";
 const LOG: &str = "start\nWARN slow\nok\nERROR disk full\nok\nok\ndone\n";
 
 #[test]
@@ -56,6 +59,11 @@ fn every_selector_shows_its_part() {
         (FEED, "lines:1..2", "<entry id=\"1\"><title>a</title></entry>"),
         (FEED, "grep:b &amp;", "2: <entry id=\"2\"><title>b &amp; c</title></entry></feed>"),
         ("failed: {\"code\": 7}", "json_path:code", "7"),
+        (SHEET, "rows:1..2", "[\"id\",\"state\"]\n[\"1\",\"bad\"]"),
+        (SHEET, "rows:-1..", "[\"id\",\"state\"]\n[\"2\",\"ok\"]"),
+        (SHEET, "sample:2", "[\"id\",\"state\"]\n0: [\"0\",\"ok\"]\n2: [\"2\",\"ok\"]"),
+        ("{\"runs\": [{\"tool\": 1, \"results\": [{\"a\": 1}, {\"a\": 2}, {\"a\": 3}]}]}", "rows:2..", "{\"a\": 3}"),
+        ("{\"runs\": [{\"id\": 1, \"tags\": [1, 2, 3]}]}", "rows", "{\"id\": 1, \"tags\": [1, 2, 3]}"),
     ] {
         assert_eq!(first(content, selector), expected, "{selector}");
     }
@@ -80,6 +88,74 @@ fn rows_have_the_numbers_that_summaries_give_them() {
     }
 }
 
+/// What a summary says of a row in JSON is what the selector shows that it names.
+#[test]
+fn rows_of_json_are_where_summaries_say() {
+    let rows = |name: &str, count: usize, odd: usize| {
+        let state = |at| if at == odd { "bad" } else { "ok" };
+        let rows = (0..count).map(|at| json!({"key": format!("{name}{at}"), "state": state(at)}));
+        serde_json::Value::from(rows.collect::<Vec<_>>())
+    };
+    let cells = |count: usize, odd: usize| {
+        let row = |at| json!([format!("r{at}"), if at == odd { "bad" } else { "ok" }]);
+        serde_json::Value::from([json!(["key", "state"])].into_iter().chain((0..count).map(row)).collect::<Vec<_>>())
+    };
+    for (content, said, selector) in [
+        (rows("a", 60, 41), "row 41", "rows:41"),
+        (cells(60, 41), "row 41", "rows:41"),
+        (json!({"range": "A1:B61", "values": cells(60, 41)}), "values: row 41", "rows:41"),
+        (
+            json!({"issues": rows("long number ", 240, 250), "members": rows("m", 30, 13)}),
+            "$.members[13]",
+            "json_path:$.members[13]",
+        ),
+        (json!({"issues": rows("long number ", 240, 41), "members": rows("m", 30, 50)}), "issues: row 41", "rows:41"),
+        (
+            json!({"issues": rows("long number ", 240, 250), "sheet": cells(30, 13)}),
+            "$.sheet[14]",
+            "json_path:$.sheet[14]",
+        ),
+        (json!({"runs": [{"tool": "t", "results": rows("a", 60, 41)}]}), "runs[0].results: row 41", "rows:41"),
+        (json!({"a": {"b": {"c": {"d": rows("a", 60, 41)}}}}), "$.a.b.c.d[41]", "json_path:$.a.b.c.d[41]"),
+    ] {
+        let content = content.to_string();
+        let summary = StructureSummarizer.summarize(&content, "", 300, Estimator::Cl100kBase);
+        let line = summary.lines().find(|line| line.contains("bad") && line.contains('=')).unwrap_or_default();
+        assert!(line.starts_with(said), "{said}: {summary}");
+        assert!(first(&content, selector).contains("\"bad\""), "{selector}: {}", first(&content, selector));
+    }
+}
+
+#[test]
+fn lines_of_a_text_inside_json_are_where_summaries_say() {
+    let log = |count: usize| (0..count).fold(String::new(), |text, at| text + &format!("compiling part {at}\n"));
+    let output = log(200) + "error[E0308]: mismatched types\n --> src/main.rs:12:18\n";
+    for (content, path) in [
+        (json!({"stdout": output, "stderr": "", "exit_code": 101}), "$.stdout"),
+        (json!({"exit_code": 101, "result": [{"std.out": output}]}), "$.result[0][\"std.out\"]"),
+    ] {
+        for content in [content.to_string(), serde_json::to_string_pretty(&content).unwrap()] {
+            let summary = StructureSummarizer.summarize(&content, "", 300, Estimator::Cl100kBase);
+            assert!(summary.contains("1 error line, first (line 200): error[E0308]"), "{summary}");
+            let head = format!("lines of {path}:\n");
+            assert_eq!(first(&content, "lines:200"), format!("{head}error[E0308]: mismatched types"));
+            assert_eq!(first(&content, "grep:E03"), format!("{head}200: error[E0308]: mismatched types"));
+            assert!(first(&content, &format!("json_path:{path}")).starts_with("compiling part 0\n"));
+            // What is beside the text is found too.
+            assert!(first(&content, "grep:exit_code.*101").contains("101"));
+            let expected = format!("error: `lines:300..301` selects nothing: the text at {path} has 202 lines");
+            assert_eq!(first(&content, "lines:300"), expected);
+        }
+    }
+    // A short text is not what most of a result is read for, nor is one of several.
+    for content in [
+        json!({"stdout": log(20), "exit_code": 0}).to_string(),
+        json!({"stdout": log(200), "stderr": log(200)}).to_string(),
+    ] {
+        assert_eq!(first(&content, "lines:1"), "error: `lines:1..2` selects nothing: the text has 1 line");
+    }
+}
+
 #[test]
 fn matches_come_with_their_surroundings() {
     let with_context = "{\"type\": \"grep\", \"pattern\": \"WARN|done\", \"context\": 1}";
@@ -100,6 +176,7 @@ fn what_is_not_there_is_said() {
         first(TABLE, "json_path:$.rows[0].age"),
         first(TABLE, "json_keys:rovs"),
         first("[1]", "json_keys:a"),
+        first("[1]", "rows:4"),
         first(LOG, "grep:nothing"),
         first(LOG, "grep:("),
         first("", "head:10"),
@@ -111,6 +188,7 @@ fn what_is_not_there_is_said() {
         error: `json_path:$.rows[0].age` selects nothing: after 2 of 3 steps there is an object with the keys id, name
         error: `json_keys:rovs` selects nothing: the keys are note, rows
         error: `json_keys:a` needs JSON: the value is an array and has no keys
+        error: `rows:4..5` selects nothing: there is 1 row
         error: `grep:nothing` selects nothing: no line matches
         error: the pattern `(` is not usable: error: unclosed group
         error: `head:10` selects nothing: the text has 0 bytes

@@ -2,19 +2,17 @@
 
 use std::borrow::Cow;
 
+use super::inner::{Inner, inner_text};
 use super::path::Path;
 use super::{JsonFault, Units, View, ViewError, grep};
 use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
 use crate::split::{line_count, lines};
-use crate::summary::{Delimited, Format, RowSpans, rows_in, spans_of};
+use crate::summary::{Delimited, Format, RowSpans, header_of, row_count, rows_below, rows_in, rows_of, spans_of};
 use crate::xml;
 
 /// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
 const MOST_MINIFIED: usize = 64 * 1024;
-
-/// The number of levels of objects that are searched for rows.
-const ROW_LEVELS: usize = 3;
 
 /// Calls `then` with the units that `selector` selects in `text`.
 pub(super) fn select(
@@ -32,34 +30,40 @@ pub(super) fn select(
             }
             then(&mut std::iter::once(Cow::Borrowed(&text[..end])))
         }
-        Selector::Lines { start, end } => {
+        Selector::Lines { start, end } => with_inner(text, |inner| {
+            let (place, text) = match inner {
+                Some(Inner { path, text }) => (Some(path), text.as_ref()),
+                None => (None, text),
+            };
             let total = line_count(text);
             let (start, end) = resolve(*start, *end, total);
             if start >= end {
-                return Err(nothing(format!("the text has {}", number(total, "line"))));
+                let which = place.map_or_else(|| "the text".to_owned(), |path| format!("the text at {path}"));
+                return Err(nothing(format!("{which} has {}", number(total, "line"))));
             }
-            then(&mut lines(text).skip(start).take(end - start).map(Cow::Borrowed))
-        }
+            let chosen = lines(text).skip(start).take(end - start).map(Cow::Borrowed);
+            then(&mut place.map(|path| Cow::Owned(lines_of(path))).into_iter().chain(chosen))
+        }),
         Selector::Rows { start, end } => with_rows(text, media_type, |rows| {
             let total = rows.len();
             let (start, end) = resolve(*start, *end, total);
             if start >= end {
-                return Err(nothing(format!("there are {}", number(total, "row"))));
+                return Err(nothing(counted_rows(total)));
             }
             let chosen = rows.iter().skip(start).take(end - start);
-            then(&mut rows.header().into_iter().map(Cow::Borrowed).chain(chosen))
+            then(&mut rows.header().into_iter().chain(chosen))
         }),
         Selector::Sample { count } => with_rows(text, media_type, |rows| {
             let total = rows.len();
             if total == 0 || *count == 0 {
-                return Err(nothing(format!("there are {}", number(total, "row"))));
+                return Err(nothing(counted_rows(total)));
             }
             let mut chosen = spread(total, *count).into_iter().peekable();
             let numbered = rows
                 .iter()
                 .enumerate()
                 .filter_map(|(row, text)| chosen.next_if_eq(&row).map(|row| Cow::Owned(format!("{row}: {text}"))));
-            then(&mut rows.header().into_iter().map(Cow::Borrowed).chain(numbered))
+            then(&mut rows.header().into_iter().chain(numbered))
         }),
         Selector::JsonKeys { keys } => with_document(text, selector, |root| {
             if root.kind() != Kind::Object {
@@ -86,7 +90,14 @@ pub(super) fn select(
         }
         Selector::Grep { pattern, context } => {
             let search = grep::Search::new(pattern, *context)?;
-            let mut found = if grep::has_readable_lines(text) {
+            let inner = with_inner(text, |inner| {
+                let Inner { path, text } = inner?;
+                let found = search.lines(lines(text).map(Cow::Borrowed));
+                (!found.is_empty()).then(|| [vec![lines_of(path)], found].concat())
+            });
+            let mut found = if let Some(found) = inner {
+                found
+            } else if grep::has_readable_lines(text) {
                 search.lines(lines(text).map(Cow::Borrowed))
             } else {
                 with_rows(text, media_type, |rows| Ok::<_, ViewError>(search.lines(rows.iter())))?
@@ -97,6 +108,15 @@ pub(super) fn select(
             then(&mut found.drain(..).map(Cow::Owned))
         }
     }
+}
+
+/// What stands above the lines of a text inside a document.
+fn lines_of(path: &str) -> String {
+    format!("lines of {path}:")
+}
+
+fn counted_rows(total: usize) -> String {
+    format!("there {} {}", if total == 1 { "is" } else { "are" }, number(total, "row"))
 }
 
 fn number(count: usize, what: &str) -> String {
@@ -154,6 +174,13 @@ fn with_document<T>(
     }
 }
 
+/// Calls `then` with the text that most of the literal `text` is, if there is one.
+fn with_inner<T>(text: &str, then: impl FnOnce(Option<&Inner<'_>>) -> T) -> T {
+    let document = text.trim_start().starts_with(['{', '[']).then(|| Document::parse_any(text).ok()).flatten();
+    let inner = document.as_ref().and_then(|document| inner_text(document.root()));
+    then(inner.as_ref())
+}
+
 /// Parses `text` as JSON, Python or JSON lines, ignoring text before the literal.
 pub(super) fn document(text: &str) -> Result<Document<'_>, LiteralError> {
     let whole = match Document::parse_any(text) {
@@ -171,31 +198,44 @@ pub(super) fn document(text: &str) -> Result<Document<'_>, LiteralError> {
 
 /// The rows of a text.
 pub(super) enum Rows<'a> {
-    Values(Value<'a>),
-    Records { header: Option<&'a str>, spans: Vec<(usize, usize)>, text: &'a str },
+    /// The items of an array, below a row of names if there is one.
+    Values {
+        header: Option<Value<'a>>,
+        array: Value<'a>,
+    },
+    Records {
+        header: Option<&'a str>,
+        spans: Vec<(usize, usize)>,
+        text: &'a str,
+    },
     Lines(&'a str),
 }
 
 impl<'a> Rows<'a> {
+    fn of(array: Value<'a>) -> Self {
+        Self::Values { header: header_of(array), array }
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::Values(array) => array.len(),
+            Self::Values { array, .. } => row_count(*array),
             Self::Records { spans, .. } => spans.len(),
             Self::Lines(text) => line_count(text),
         }
     }
 
     /// The header line above the rows.
-    fn header(&self) -> Option<&'a str> {
+    fn header(&self) -> Option<Cow<'a, str>> {
         match self {
-            Self::Records { header, .. } => *header,
-            Self::Values(_) | Self::Lines(_) => None,
+            Self::Values { header, .. } => header.map(written),
+            Self::Records { header, .. } => header.map(Cow::Borrowed),
+            Self::Lines(_) => None,
         }
     }
 
     fn iter(&self) -> Box<dyn Iterator<Item = Cow<'a, str>> + '_> {
         match self {
-            Self::Values(array) => Box::new(array.items().map(written)),
+            Self::Values { header, array } => Box::new(array.items().skip(usize::from(header.is_some())).map(written)),
             Self::Records { spans, text, .. } => {
                 Box::new(spans.iter().map(|&(start, end)| Cow::Borrowed(text.get(start..end).unwrap_or_default())))
             }
@@ -209,38 +249,15 @@ fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(&Rows<'_>) -> T)
         && let Ok(document) = document(text)
         && let Some(array) = rows_of(document.root())
     {
-        return then(&Rows::Values(array));
+        return then(&Rows::of(array));
     }
     if let Some(json) = xml::as_json(text)
         && let Ok(document) = Document::parse(&json, Dialect::Json)
         && let Some(array) = rows_below(document.root())
     {
-        return then(&Rows::Values(array));
+        return then(&Rows::of(array));
     }
     then(&records(text, media_type).unwrap_or(Rows::Lines(text)))
-}
-
-/// The outermost array, or the longest within a few levels of objects; the first of equals.
-pub(super) fn rows_of(root: Value<'_>) -> Option<Value<'_>> {
-    let mut level = vec![root];
-    let mut best: Option<Value<'_>> = None;
-    for _ in 0..=ROW_LEVELS {
-        let mut below = Vec::new();
-        for value in level {
-            match value.kind() {
-                Kind::Array if best.is_none_or(|best| value.len() > best.len()) => best = Some(value),
-                Kind::Object => below.extend(value.items().filter(|value| value.is_container())),
-                _ => {}
-            }
-        }
-        level = below;
-    }
-    best
-}
-
-/// The rows below the root of an XML document, which is around everything.
-pub(super) fn rows_below(document: Value<'_>) -> Option<Value<'_>> {
-    document.items().next().and_then(rows_of)
 }
 
 /// The rows of a text that is a table by its look or by its media type.
