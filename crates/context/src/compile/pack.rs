@@ -13,7 +13,8 @@
 //! - If they do not fit even at the smallest cap, the best items share the first half of the room in longer forms, the
 //!   next ones a quarter in shorter forms, and the rest come as short as possible.
 //!
-//! The limit per kind always applies; items beyond it, by rank, take no part in sharing the room.
+//! The limit per kind applies to all but the few items that hold a name in the query, with what they depend on; items
+//! beyond it, by rank, take no part in sharing the room.
 //!
 //! Room only shrinks, so an item that was refused stays refused. A chain of ancestors is followed only as far as the
 //! room reaches, so the work per item is bounded by the budget and not by the length of the chain.
@@ -160,7 +161,7 @@ impl Packer<'_, '_> {
         let within = self.ranked.iter().filter(|one| {
             let count = &mut counts[one.item.kind as usize];
             *count += 1;
-            *count <= self.most
+            one.is_named || *count <= self.most
         });
         let items: Vec<&Scored> = within.collect();
         let mut newer = usize::MAX;
@@ -198,7 +199,7 @@ impl Packer<'_, '_> {
             let kind = scored.item.kind;
             group.push(next);
             counts[kind as usize] += 1;
-            if counts[kind as usize] > self.most {
+            if counts[kind as usize] > self.most && !self.ranked[place].is_named {
                 // The nearest item of the kind needs all others of the group, so it is the one that never comes in.
                 let nearest = group.iter().copied().find(|&one| self.ranked[one].item.kind == kind).unwrap_or(next);
                 let ancestor = self.ranked[nearest].item.id.clone();

@@ -2,6 +2,9 @@
 //!
 //! The score is a weighted sum of four values in [0, 1]: recency, similarity to the query, priority of the kind, and
 //! low cost. Scores are integers, so that equal scores are real ties, which the id breaks.
+//!
+//! Who names an incident, an order or a version asks for the few events that name it too, however old they are: these count
+//! as the newest and as similar to the query as can be, and the limit per kind does not hold for them.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -16,6 +19,15 @@ use contextweaver_core::text::{TermSet, Terms, jaccard};
 
 /// The number of units in a score of 1.
 const UNITS: f64 = 1e9;
+
+/// The number of characters of a word with a digit from which it names something.
+const LEAST_NAME: usize = 3;
+
+/// The number of names in a query that are looked for.
+const MOST_NAMES: usize = 16;
+
+/// Of so many events, one may hold a name in the query; what more of them hold tells none from the others.
+const EVENTS_PER_NAMED: usize = 5;
 
 /// A candidate with its score and its cost.
 #[derive(Clone)]
@@ -32,6 +44,8 @@ pub(super) struct Scored<'t> {
     pub(super) terms: TermSet,
     /// Its score in units of 1e-9.
     pub(super) score: i64,
+    /// Whether it is one of the few that hold a name in the query.
+    pub(super) is_named: bool,
 }
 
 /// The candidates, best first, ties by id.
@@ -42,24 +56,48 @@ pub(super) fn rank<'t>(
     meter: Meter,
     terms: &mut Terms,
 ) -> Vec<Scored<'t>> {
-    let count = candidates.len() as f64;
     let query = terms.set(request.query);
-    let mut scored: Vec<Scored> = Vec::with_capacity(candidates.len());
-    for (place, Candidate { position, item }) in candidates.into_iter().enumerate() {
+    let written = |Candidate { position, item }| {
         let section = render::section(&item, &item.text);
-        let cost = meter.units(&section);
-        let terms = terms.set(&item.text);
-        let similarity =
-            if request.tags.is_empty() { jaccard(&terms, &query) } else { tag_similarity(&item, request.tags) };
-        let worth = config.recency * ((place + 1) as f64 / count)
+        let (cost, terms) = (meter.units(&section), terms.set(&item.text));
+        Scored { position, item, section, cost, terms, score: 0, is_named: false }
+    };
+    let mut scored: Vec<Scored> = candidates.into_iter().map(written).collect();
+    if request.tags.is_empty() {
+        names(request.query, terms).iter().for_each(|name| mark(&mut scored, name));
+    }
+    let count = scored.len() as f64;
+    for (place, one) in (1..).zip(&mut scored) {
+        let (recency, similarity) = match request.tags {
+            _ if one.is_named => (1.0, 1.0),
+            [] => (f64::from(place) / count, jaccard(&one.terms, &query)),
+            tags => (f64::from(place) / count, tag_similarity(&one.item, tags)),
+        };
+        let worth = config.recency * recency
             + config.similarity * similarity
-            + config.kind * priority(config, item.kind)
-            + config.cost * (1.0 / (1.0 + meter.tokens(cost) as f64 / 500.0));
-        let score = (worth * UNITS).round() as i64;
-        scored.push(Scored { position, item, section, cost, terms, score });
+            + config.kind * priority(config, one.item.kind)
+            + config.cost * (1.0 / (1.0 + meter.tokens(one.cost) as f64 / 500.0));
+        one.score = (worth * UNITS).round() as i64;
     }
     scored.sort_by(|left, right| (Reverse(left.score), &left.item.id).cmp(&(Reverse(right.score), &right.item.id)));
     scored
+}
+
+/// The words of the query that name something, e.g. `INC-4012`, each as its terms.
+fn names(query: &str, terms: &mut Terms) -> Vec<TermSet> {
+    let words = query.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let names = words.filter(|word| word.contains(|c: char| c.is_ascii_digit()) && word.chars().count() >= LEAST_NAME);
+    names.map(|word| terms.set(word)).filter(|name| !name.is_empty()).take(MOST_NAMES).collect()
+}
+
+/// Marks the items that hold `name`, if they are few.
+fn mark(scored: &mut [Scored], name: &TermSet) {
+    let holds = |one: &&mut Scored| one.terms.intersection(name) == name.len();
+    let most = scored.len() / EVENTS_PER_NAMED;
+    let named: Vec<&mut Scored> = scored.iter_mut().filter(holds).take(most + 1).collect();
+    if named.len() <= most {
+        named.into_iter().for_each(|one| one.is_named = true);
+    }
 }
 
 /// The Jaccard similarity of the item's tags and the tags of the request; 0 when either has none.

@@ -380,6 +380,32 @@ fn facts_of_results_are_the_newest_and_leave_the_room_to_the_results() {
 }
 
 #[test]
+fn events_with_a_name_in_the_query_are_preferred_and_beyond_the_limit_of_their_kind() {
+    let mut items = Vec::new();
+    for task in 0..60 {
+        items.push(item(&format!("u{task}"), ItemKind::UserTurn, &format!("Look into INC-40{task:02}.")));
+        let said = format!("INC-40{task:02}: the root cause is {}", words(task, 20));
+        items.push(item(&format!("a{task}"), ItemKind::AgentMsg, &said).under(format!("u{task}")));
+    }
+    let shown_for = |query: &str, budget| {
+        let request = Request { budget: Some(budget), ..Request::new(Phase::Answer, query) };
+        let pack = built_with(items.clone(), &Memory::default(), &request, &labelled()).unwrap();
+        ["u3", "a3"].map(|id| shown(&pack).contains(&id))
+    };
+    for budget in [400, 20_000] {
+        for (query, expected) in [
+            ("INC-4003", true),
+            ("what did we decide on inc-4003?", true),
+            ("INC-4", false),
+            ("INC-40", false),
+            ("incident", false),
+        ] {
+            assert_eq!(shown_for(query, budget), [expected; 2], "{query}, {budget}");
+        }
+    }
+}
+
+#[test]
 fn large_results_are_summarised_and_stay_sensitive() {
     let items = vec![
         item("c", ItemKind::ToolCall, "read"),
