@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// How often a list of [`Piece::grown`] doubles.
 const DOUBLINGS: u32 = 6;
@@ -357,17 +357,11 @@ fn longest(
     };
     // Longer lists cost more, so a binary search finds the longest that fits. The whole list is tried first: without
     // the note about what is left out it may cost less than a part.
-    let (mut low, mut high) = (0, most);
-    if most == all && cost(&written(all)) <= room {
-        low = all;
-    }
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if cost(&written(middle)) <= room { low = middle } else { high = middle - 1 }
-    }
-    let text = written(low);
+    let fits = |shown: usize| cost(&written(shown)) <= room;
+    let shown = if most == all && fits(all) { all } else { largest(most, fits) };
+    let text = written(shown);
     let tokens = cost(&text);
-    (low > 0 && tokens <= room).then_some((text, tokens, low))
+    (shown > 0 && tokens <= room).then_some((text, tokens, shown))
 }
 
 #[cfg(test)]

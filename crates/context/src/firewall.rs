@@ -42,7 +42,7 @@ use crate::event::{
     ToolOutput, ViewSpec,
 };
 use crate::store::{ArtifactStore, StoreError, is_taken, redact};
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// The metadata key of a result whose call failed.
 const IS_ERROR: &str = "is_error";
@@ -451,12 +451,7 @@ impl<'a> Firewall<'a> {
         let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= most).collect();
         let cut = |chars: usize| format!("{}…", text.get(..ends.get(chars).copied().unwrap_or(0)).unwrap_or_default());
         // More characters cost more tokens, or nearly so; the last test is exact.
-        let (mut low, mut high) = (0, ends.len());
-        while low < high {
-            let middle = (low + high).div_ceil(2);
-            if self.estimator.count(&cut(middle)) <= cap { low = middle } else { high = middle - 1 }
-        }
-        let text = cut(low);
+        let text = cut(largest(ends.len(), |chars| self.estimator.count(&cut(chars)) <= cap));
         if self.estimator.count(&text) <= cap { text } else { String::new() }
     }
 

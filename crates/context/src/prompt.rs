@@ -8,6 +8,7 @@ use super::config::ContextConfig;
 use super::firewall::Firewall;
 use super::stats::ContextPack;
 use crate::event::{Phase, Transcript};
+use contextweaver_core::text::largest;
 
 /// The part of the budget that cards may take, so that the conversation they are chosen for is seen.
 const CARDS_SHARE: (usize, usize) = (3, 4);
@@ -42,16 +43,13 @@ pub fn build_route_prompt(
     };
     let share = budget / CARDS_SHARE.1 * CARDS_SHARE.0;
     // More cards cost more, so a binary search finds the most that fit.
-    let (mut low, mut high) = (0, cards.len());
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        let tokens = config.estimator.count(&format!("{}\n\n{}", request.header, written(middle)));
-        if tokens <= share { low = middle } else { high = middle - 1 }
-    }
-    let footer = written(low);
+    let cards_shown = largest(cards.len(), |count| {
+        config.estimator.count(&format!("{}\n\n{}", request.header, written(count))) <= share
+    });
+    let footer = written(cards_shown);
     let request = Request { phase: Phase::Route, footer: &footer, ..*request };
     let pack = compile_in(workspace, transcript, memory, firewall, &request, config)?;
-    Ok(RoutePrompt { pack, cards_shown: low })
+    Ok(RoutePrompt { pack, cards_shown })
 }
 
 /// The prompt of the call phase with the name and the full schema of the chosen tool after the items. The phase and the

@@ -438,11 +438,7 @@ fn title(item: &SelectableItem) -> String {
 
 /// The longest beginning of `text` of at most `bytes` bytes.
 fn cut(text: &str, bytes: usize) -> &str {
-    let mut end = bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(bytes)]
 }
 
 /// `text` as a path segment: accents are dropped, capitals lowered, and every run of other characters becomes one

@@ -15,6 +15,7 @@ use crate::eval::decision::MARGIN;
 use crate::report::markup::escaped_xml;
 use crate::report::number::{could_be_seen, count, rank, share, signed};
 use crate::report::table::Table;
+use contextweaver_core::text::percent_encoded;
 
 /// Definitions that text and Markdown list.
 const SHOWN: usize = 20;
@@ -193,16 +194,7 @@ pub fn sarif(checks: &[Check], catalog: &Path) -> Value {
 fn uri(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = text.strip_prefix("./").unwrap_or(&text);
-    let mut out = String::from(if path.is_absolute() { "file://" } else { "" });
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(byte)),
-            other => {
-                let _ = write!(out, "%{other:02X}");
-            }
-        }
-    }
-    out
+    format!("{}{}", if path.is_absolute() { "file://" } else { "" }, percent_encoded(text.as_bytes(), b"/"))
 }
 
 #[cfg(test)]

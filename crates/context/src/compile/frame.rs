@@ -14,6 +14,7 @@ use super::render::{EPISODES, FACTS, SEPARATOR, one_line};
 use super::{CompileError, Memory, Request};
 use crate::config::ContextConfig;
 use crate::event::{ItemKind, Transcript};
+use contextweaver_core::text::largest;
 
 /// Facts taken from results get one in so many parts of what the caller leaves of the budget, all of memory one in two.
 const TAKEN_PART: usize = 4;
@@ -61,15 +62,8 @@ pub(super) fn frame(
 /// The most of `counts` for which `fits` holds. It holds for the first, and more lines cost more; only all of them may cost
 /// less than one fewer, since no line then says how many are left out.
 fn most(counts: RangeInclusive<usize>, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = counts.into_inner();
-    if fits(high) {
-        return high;
-    }
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if fits(middle) { low = middle } else { high = middle - 1 }
-    }
-    low
+    let (low, high) = counts.into_inner();
+    if fits(high) { high } else { low + largest(high - low, |more| fits(low + more)) }
 }
 
 /// Whether a prompt shows all of the memory but what was taken from results.

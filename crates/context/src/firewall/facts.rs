@@ -66,11 +66,8 @@ fn is_statement(value: &str, config: &FirewallConfig) -> bool {
 }
 
 fn of_text(content: &str) -> Vec<String> {
-    let mut end = content.len().min(MOST_READ);
-    while !content.is_char_boundary(end) {
-        end -= 1;
-    }
-    let lines: Vec<&str> = content.get(..end).unwrap_or_default().lines().map(str::trim_end).collect();
+    let read = content.get(..content.floor_char_boundary(MOST_READ)).unwrap_or_default();
+    let lines: Vec<&str> = read.lines().map(str::trim_end).collect();
     let mut times: FxHashMap<&str, usize> = FxHashMap::default();
     for (key, _) in lines.iter().filter_map(|line| key_and_value(line)) {
         *times.entry(key).or_default() += 1;

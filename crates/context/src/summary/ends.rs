@@ -5,7 +5,7 @@
 
 use super::{Pieces, lines};
 use crate::brief::{Piece, pack};
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// Between the beginning and the end.
 const GAP: &str = "\n…\n";
@@ -86,24 +86,9 @@ fn whole(said: &[Piece], forms: &[&str], share: usize, cap: usize, estimator: Es
     })
 }
 
-/// The largest number up to `count` for which `fits` holds, where it holds for 0 and for everything below one that fits.
-fn largest(count: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if fits(middle) { low = middle } else { high = middle - 1 }
-    }
-    low
-}
-
-/// The position at or below `at` where a character begins.
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
 /// The longest beginning of at most `room` tokens, up to the end of a line or at least of a word where one is near.
 fn head(text: &str, room: usize, estimator: Estimator) -> &str {
-    let until = |at: usize| text.get(..floor(text, at)).unwrap_or_default();
+    let until = |at: usize| text.get(..text.floor_char_boundary(at)).unwrap_or_default();
     let found = until(largest(text.len().min(room * BYTES_PER_TOKEN), |at| estimator.count(until(at)) <= room));
     if found.len() == text.len() || text.get(found.len()..).is_some_and(|rest| rest.starts_with('\n')) {
         return found;
@@ -115,11 +100,8 @@ fn head(text: &str, room: usize, estimator: Estimator) -> &str {
 
 /// The longest end of at most `room` tokens, from the beginning of a line or at least of a word where one is near.
 fn tail(text: &str, room: usize, estimator: Estimator) -> &str {
-    let from = |length: usize| {
-        let start = text.len() - length.min(text.len());
-        let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-        text.get(start..).unwrap_or_default()
-    };
+    let from =
+        |length: usize| text.get(text.ceil_char_boundary(text.len().saturating_sub(length))..).unwrap_or_default();
     let found = from(largest(text.len().min(room * BYTES_PER_TOKEN), |at| estimator.count(from(at)) <= room));
     if found.len() == text.len() || text.get(..text.len() - found.len()).is_some_and(|rest| rest.ends_with('\n')) {
         return found;

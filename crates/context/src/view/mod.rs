@@ -36,7 +36,7 @@ pub use path::{Path, PathError};
 
 use crate::event::{Handle, Selector};
 use crate::literal::LiteralError;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// The bounds on one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,13 +249,9 @@ fn fill(units: &[Cow<'_, str>], more: bool, cursor: Cursor, bounds: Bounds) -> V
 /// The longest prefix of `unit` within the bounds; at least one character.
 fn beginning(unit: &str, bounds: Bounds) -> &str {
     let cut = |bytes: usize| unit.get(..unit.floor_char_boundary(bytes)).unwrap_or_default();
-    let (mut low, mut high) = (0, bounds.max_bytes.min(unit.len()));
-    while low < high {
-        let middle = usize::midpoint(low, high + 1);
-        if bounds.estimator.count(cut(middle)) <= bounds.max_tokens { low = middle } else { high = middle - 1 }
-    }
+    let fits = |bytes: usize| bounds.estimator.count(cut(bytes)) <= bounds.max_tokens;
     let first = unit.chars().next().map_or(0, char::len_utf8);
-    cut(low.max(first))
+    cut(largest(bounds.max_bytes.min(unit.len()), fits).max(first))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Escapes such as `%20`, as addresses have them (RFC 3986, section 2.1).
 
+use std::fmt::Write as _;
+
 /// The bytes for which a text with escapes stands. A `%` without two hexadecimal digits behind it stands for itself.
 #[must_use]
 pub fn percent_decoded(text: &str) -> Vec<u8> {
@@ -21,6 +23,20 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// `text` with escapes for all bytes but letters, digits, `-`, `.`, `_`, `~` and those in `more`.
+#[must_use]
+pub fn percent_encoded(text: &[u8], more: &[u8]) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || more.contains(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +52,17 @@ mod tests {
             ("%ff", b"\xff"),
         ] {
             assert_eq!(percent_decoded(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_read_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(percent_decoded(&percent_encoded(&all, b"")), all);
+        for (text, more, expected) in
+            [("a b/é", "", "a%20b%2F%C3%A9"), ("a b/é", "/", "a%20b/%C3%A9"), ("Az09-._~%", "", "Az09-._~%25")]
+        {
+            assert_eq!(percent_encoded(text.as_bytes(), more.as_bytes()), expected);
         }
     }
 }

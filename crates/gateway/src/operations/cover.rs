@@ -14,6 +14,7 @@ use super::likely_secrets::{divided, is_harmless, is_secret_name, is_short_secre
 use crate::common::masks::LARGEST_SECRET;
 use crate::common::settings::Reference;
 use contextweaver_context::store::redact;
+use contextweaver_core::text::percent_encoded;
 
 /// Characters of a value that is covered, at least.
 const SHORTEST: usize = 4;
@@ -152,7 +153,7 @@ impl Cover {
             let bytes = value.as_bytes();
             text.contains(value.as_str())
                 || text.contains(json)
-                || text.contains(&percent(bytes))
+                || text.contains(&percent_encoded(bytes, b""))
                 || text.contains(base64(bytes).trim_end_matches('='))
         })
     }
@@ -338,19 +339,6 @@ fn without_references(text: &str) -> String {
     }
     left.push_str(rest);
     left
-}
-
-/// Bytes as addresses write them.
-fn percent(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            text.push(char::from(*byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use contextweaver_context::summary::Summarizer;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// Where something is left out.
 const GAP: &str = "\n…\n";
@@ -67,16 +67,6 @@ fn size(content: &str) -> Cow<'static, str> {
         Ok(items) => format!("{} items", items.len()).into(),
         Err(_) => format!("{} lines, {} characters", content.lines().count(), content.chars().count()).into(),
     }
-}
-
-/// The largest of `count` + 1 texts, the shortest first, that takes at most `cap` tokens.
-fn largest(count: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if fits(middle) { low = middle } else { high = middle - 1 }
-    }
-    low
 }
 
 /// The longest beginning of at most `cap` tokens.

@@ -8,6 +8,7 @@ use crate::eval::measure::FIRST;
 use crate::eval::run::Evaluation;
 use crate::report::markup::escaped_xml;
 use crate::report::number::count;
+use contextweaver_core::text::percent_encoded;
 
 /// Rows and columns of the matrix, at most.
 const SIDE: usize = 10;
@@ -54,7 +55,8 @@ impl Confusion {
         );
         for ((needed, taken), times) in self.pairs.iter().take(PAIRS) {
             let filter = |word: &str, item: u32| format!("{word}:{}", quoted(collection.tool_handle(item)));
-            let link = encoded(&format!("{} {}", filter("tool", *needed), filter("took", *taken)));
+            let link =
+                percent_encoded(format!("{} {}", filter("tool", *needed), filter("took", *taken)).as_bytes(), b"");
             let _ = writeln!(
                 text,
                 "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\"><a href=\"#f={link}\">{}</a></td></tr>",
@@ -128,17 +130,4 @@ pub(super) fn worst_tool(collection: &Collection, evaluation: &Evaluation) -> Op
 /// A word of the filter: in quotes, without the quotes that it has itself.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', ""))
-}
-
-/// `text` as a part of an address (percent-encoded UTF-8).
-fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            other => {
-                let _ = write!(out, "%{other:02X}");
-            }
-        }
-        out
-    })
 }

@@ -131,11 +131,7 @@ static SUSPECT: LazyLock<Regex> =
 
 /// The time stamp in the front part of a line.
 pub(super) fn time(line: &str) -> Option<&str> {
-    let mut end = line.len().min(PREFIX);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    TIME.find(line.get(..end)?).map(|found| found.as_str())
+    TIME.find(line.get(..line.floor_char_boundary(PREFIX))?).map(|found| found.as_str())
 }
 
 /// The number in brackets at the front of a line, as the seconds since a start: `[   12.345]`.

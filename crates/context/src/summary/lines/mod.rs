@@ -265,19 +265,11 @@ fn sample(text: &str) -> Vec<&str> {
 
 /// The first bytes of a line.
 fn front(line: &str) -> &str {
-    let mut end = line.len().min(LINE_BYTES);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    line.get(..end).unwrap_or_default()
+    line.get(..line.floor_char_boundary(LINE_BYTES)).unwrap_or_default()
 }
 
 fn starts_with_time(line: &str) -> bool {
-    let mut end = line.len().min(80);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    log::time(line.get(..end).unwrap_or_default()).is_some()
+    log::time(line.get(..line.floor_char_boundary(80)).unwrap_or_default()).is_some()
 }
 
 fn is_html(text: &str, lines: &[&str]) -> bool {

@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
 use super::super::schema::{Role, pointer, role};
 use crate::catalog::Fault;
+use crate::text::percent_encoded;
 
 /// What the schema of one operation may cost, in about the bytes of its JSON.
 const OPERATION: usize = 1 << 20;
@@ -151,19 +151,7 @@ fn place(schema: &mut Map<String, Value>, at: Option<&str>) {
 
 /// A name as a step of a JSON Pointer in a reference.
 fn escaped(name: &str) -> String {
-    let mut step = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'~' => step.push_str("~0"),
-            b'/' => step.push_str("~1"),
-            byte if byte.is_ascii_alphanumeric() || b"-._$@".contains(&byte) => step.push(char::from(byte)),
-            byte => {
-                // Writing to a string cannot fail.
-                let _ = write!(step, "%{byte:02X}");
-            }
-        }
-    }
-    step
+    percent_encoded(name.replace('~', "~0").replace('/', "~1").as_bytes(), b"$@")
 }
 
 /// The schemas of one operation.
