@@ -13,7 +13,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ use contextweaver_bench::report::number::counted;
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
-    PropertyChange, Refused, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat,
+    PropertyChange, Refused, Safety, SchemaLimits, SchemaProblem, Severity, Source, Strictness, ToolFormat,
     VersionChange, diff, inspect, lint, load,
 };
 use contextweaver_core::text::{Estimator, grouped};
@@ -46,13 +47,26 @@ pub(super) enum Command {
     Convert(ConvertArgs),
 }
 
-/// What all commands about catalogs share.
+/// How the catalogs are loaded.
 #[derive(Debug, Args)]
-pub(super) struct CommonArgs {
+struct LoadingArgs {
     /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
     /// still an error
     #[arg(long)]
     lenient: bool,
+}
+
+impl LoadingArgs {
+    fn options(&self) -> LoadOptions {
+        LoadOptions { strictness: if self.lenient { Strictness::Lenient } else { Strictness::Strict } }
+    }
+}
+
+/// What commands that report on catalogs share.
+#[derive(Debug, Args)]
+pub(super) struct CommonArgs {
+    #[command(flatten)]
+    loading: LoadingArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -60,12 +74,8 @@ pub(super) struct CommonArgs {
 
 impl CommonArgs {
     fn options(&self) -> LoadOptions {
-        load_options(self.lenient)
+        self.loading.options()
     }
-}
-
-fn load_options(lenient: bool) -> LoadOptions {
-    LoadOptions { strictness: if lenient { Strictness::Lenient } else { Strictness::Strict } }
 }
 
 /// The arguments of `catalog inspect`.
@@ -99,11 +109,11 @@ pub(super) struct LintArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// List findings of this severity and above; the totals count all
-    #[arg(long, value_enum, default_value_t = SeverityArg::Warning, value_name = "SEVERITY")]
-    min_severity: SeverityArg,
+    #[arg(long, value_parser = severity(), default_value_t = Severity::Warning, value_name = "SEVERITY")]
+    min_severity: Severity,
     /// Exit with 1 when there is a finding of this severity or above
-    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
-    fail_on: SeverityArg,
+    #[arg(long, value_parser = severity(), default_value_t = Severity::Error, value_name = "SEVERITY")]
+    fail_on: Severity,
     /// Loading and printing.
     #[command(flatten)]
     common: CommonArgs,
@@ -132,10 +142,8 @@ pub(super) struct DiffArgs {
     /// How tokens are counted: cl100k_base, o200k_base or chars/4
     #[arg(long, default_value_t, value_name = "ESTIMATOR")]
     estimator: Estimator,
-    /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
-    /// still an error
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    loading: LoadingArgs,
     /// What is measured of the change.
     #[command(flatten)]
     impact: ImpactArgs,
@@ -144,25 +152,16 @@ pub(super) struct DiffArgs {
     format: DiffFormat,
 }
 
-/// A severity on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum SeverityArg {
-    /// Worth knowing
-    Note,
-    /// Makes a tool hard to choose, or costly
-    Warning,
-    /// Keeps a tool from being called correctly
-    Error,
-}
-
-impl From<SeverityArg> for Severity {
-    fn from(severity: SeverityArg) -> Self {
-        match severity {
-            SeverityArg::Note => Self::Note,
-            SeverityArg::Warning => Self::Warning,
-            SeverityArg::Error => Self::Error,
-        }
-    }
+/// Parses a severity.
+fn severity() -> impl TypedValueParser<Value = Severity> {
+    let value = |severity: Severity| {
+        PossibleValue::new(severity.name()).help(match severity {
+            Severity::Note => "Worth knowing",
+            Severity::Warning => "Makes a tool hard to choose, or costly",
+            Severity::Error => "Keeps a tool from being called correctly",
+        })
+    };
+    PossibleValuesParser::new(Severity::ALL.map(value)).try_map(|name| name.parse::<Severity>())
 }
 
 /// Runs one of the commands and prints its result to `out`.
@@ -198,9 +197,9 @@ fn run_inspect(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<Outcom
 fn run_lint(args: &LintArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let loaded = load(&args.paths, args.common.options())?;
     let mut report = lint(&loaded.catalog, &SchemaLimits::default());
-    let fails = report.findings.iter().any(|finding| finding.severity >= args.fail_on.into());
+    let fails = report.findings.iter().any(|finding| finding.severity >= args.fail_on);
     let problems = count_problems(&report.findings);
-    report.findings.retain(|finding| finding.severity >= args.min_severity.into());
+    report.findings.retain(|finding| finding.severity >= args.min_severity);
     match args.common.format {
         Format::Json => print_json(out, "catalog lint", &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
         Format::Text => {
@@ -216,7 +215,7 @@ fn run_diff(args: &DiffArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     if only_impact && !args.impact.impact {
         bail!("this format shows checks; add --impact --queries FILE");
     }
-    let options = load_options(args.lenient);
+    let options = args.loading.options();
     let (old, new) = (load(&[&args.old], options)?, load(&[&args.new], options)?);
     let report = diff(&old.catalog, &new.catalog, args.estimator);
     let left_out: Vec<LeftOut> = old.left_out.into_iter().chain(new.left_out).collect();
@@ -355,17 +354,16 @@ fn print_lint(
     report: &LintReport,
     problems: &[(Severity, &'static str, usize)],
 ) -> anyhow::Result<()> {
-    let count = |severity, name| {
+    let count = |severity: Severity| {
         let count = report.counts.get(&severity).copied().unwrap_or_default();
-        counted(count, name, &format!("{name}s"))
+        counted(count, severity.name(), &format!("{severity}s"))
     };
-    let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-    let counts = counts.map(|(severity, name)| count(severity, name)).join(", ");
+    let counts = [Severity::Error, Severity::Warning, Severity::Note].map(count).join(", ");
     writeln!(out, "{}: {counts}", counted(report.items, "item", "items"))?;
     if !problems.is_empty() {
         let mut table = Table::new(["problem", "findings"]);
         for (severity, name, count) in problems {
-            table.row([format!("{:<9}{name}", severity_name(*severity)), grouped(*count)]);
+            table.row([format!("{:<9}{name}", severity.name()), grouped(*count)]);
         }
         writeln!(out)?;
         write!(out, "{}", table.plain())?;
@@ -383,7 +381,7 @@ fn print_lint(
     for id in order {
         writeln!(out, "\n{id}")?;
         for finding in blocks.remove(id).unwrap_or_default() {
-            let label = format!("  {:<9}", severity_name(finding.severity));
+            let label = format!("  {:<9}", finding.severity.name());
             print_wrapped(out, &label, &describe_problem(&finding.problem))?;
         }
     }
@@ -394,14 +392,6 @@ fn print_lint(
         writeln!(out, "\n{them} not listed; --min-severity note lists all")?;
     }
     Ok(())
-}
-
-fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
 }
 
 fn problem_name(problem: &Problem) -> &'static str {
@@ -436,13 +426,7 @@ fn problem_name(problem: &Problem) -> &'static str {
 
 fn describe_problem(problem: &Problem) -> String {
     match problem {
-        Problem::Schema { part, finding } => {
-            let part = match part {
-                SchemaPart::Arguments => "argument",
-                SchemaPart::Result => "result",
-            };
-            describe_schema_problem(part, finding)
-        }
+        Problem::Schema { part, finding } => finding.told(&format!("the {}", part.name())),
         Problem::ArgumentsNotObject => "the argument schema does not say \"type\": \"object\"".to_owned(),
         Problem::UnreadSchema { at } => {
             let at = at.escape_debug();
@@ -508,43 +492,6 @@ fn describe_refused(what: &Refused) -> String {
         Refused::NotAnObject => "arguments that are not an object; the tool is left out".to_owned(),
         Refused::InvalidSchema => "an argument schema that is not valid; the tool is left out".to_owned(),
         Refused::TakesText => "a tool that takes a text; it is left out".to_owned(),
-    }
-}
-
-fn describe_schema_problem(part: &str, problem: &SchemaProblem) -> String {
-    let place = |at: &str| if at.is_empty() { "the root".to_owned() } else { at.to_owned() };
-    match problem {
-        SchemaProblem::Invalid { at, reason } => {
-            format!("the {part} schema is not valid at {}: {reason}", place(at))
-        }
-        SchemaProblem::TooLarge { bytes, limit } => {
-            format!("the {part} schema has {} bytes, over {}", grouped(*bytes), grouped(*limit))
-        }
-        SchemaProblem::TooDeep { depth, limit } => format!("the {part} schema is {depth} levels deep, over {limit}"),
-        SchemaProblem::TooManyProperties { properties, limit } => {
-            format!("the {part} schema has {} properties, over {limit}", grouped(*properties))
-        }
-        SchemaProblem::Explosive { limit, .. } => {
-            format!(
-                "checking one value against the {part} schema may take more than {} steps",
-                grouped(*limit as usize)
-            )
-        }
-        SchemaProblem::DanglingRef { reference, at } => {
-            format!("in the {part} schema {reference:?} at {} leads nowhere", place(at))
-        }
-        SchemaProblem::CyclicRef { reference, at } => {
-            format!("in the {part} schema {reference:?} at {} leads back to itself", place(at))
-        }
-        SchemaProblem::RemoteRef { reference, at } => {
-            format!("in the {part} schema {reference:?} at {} is outside of it", place(at))
-        }
-        SchemaProblem::Recursive { reference, at } => {
-            format!("the {part} schema is recursive: {reference:?} at {}", place(at))
-        }
-        SchemaProblem::UnknownDialect { dialect } => {
-            format!("the {part} schema has the unknown dialect {dialect:?}; checked as 2020-12")
-        }
     }
 }
 

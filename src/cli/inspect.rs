@@ -151,7 +151,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         write(path, page.as_bytes())?;
     }
     let mut phases = Vec::new();
-    for &phase in Phase::ALL {
+    for phase in Phase::ALL {
         phases.push(phase_row(args.prompt.compile(&session, phase, &config)?, args.prompts));
     }
     let report = Report {
@@ -220,7 +220,7 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
         true => of_store(path),
         false => verify_session(&std::fs::read(path).map_err(ReadError::at(path))?),
     };
-    for (session, &phase) in session.iter().flat_map(|session| Phase::ALL.iter().map(move |phase| (session, phase))) {
+    for (session, phase) in session.iter().flat_map(|session| Phase::ALL.map(|phase| (session, phase))) {
         let reason = match args.prompt.compile(session, phase, config) {
             Ok(pack) if pack.stats.prompt_tokens > pack.stats.budget => {
                 let (tokens, budget) = (pack.stats.prompt_tokens, pack.stats.budget);

@@ -247,7 +247,7 @@ fn a_configuration_is_previewed_and_examined() {
       not in a sandbox: it may do whatever the gateway's user may
     a client sees 3 tools of 794 tokens (mode gateway) instead of 2 tools of 37 tokens
       for so few tools it costs more tokens than it saves; `mode: passthrough` adds none
-    error: upstreams.notes: find.all: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
+    error: upstreams.notes: find.all: its argument schema is not valid at /type: "objekt" is not a type of JSON Schema
       tell the server's author, or list it in `exclude_tools`
     note: upstreams.notes: find.all: its argument schema does not say "type": "object"
       nothing to do: this mode shows a different schema
@@ -354,7 +354,7 @@ fn a_diagnosis_is_a_page() {
     <tr><th scope="row">&lt;b&gt;shop</th><td>not in a sandbox: it may do whatever the gateway&#39;s user may</td></tr>
     <tr><th scope="row">notes</th><td>not in a sandbox: it may do whatever the gateway&#39;s user may</td></tr>
     <tr><th scope="row">upstreams.&lt;b&gt;shop.command</th><td>`no-such-program …` is not a program</td><td>move everything after the program into `args`</td></tr>
-    <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>its argument schema is invalid: &quot;objekt&quot; is not a type of JSON Schema at `/type`</td><td>tell the server&#39;s author, or list it in `exclude_tools`</td></tr>
+    <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>its argument schema is not valid at /type: &quot;objekt&quot; is not a type of JSON Schema</td><td>tell the server&#39;s author, or list it in `exclude_tools`</td></tr>
     <tr><th scope="row">gateway.json</th><td>contains what looks like a secret (github_token, 1 time)</td><td>move it to the environment and write `${env:NAME}` in its place</td></tr>
     <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>its argument schema does not say &quot;type&quot;: &quot;object&quot;</td><td>nothing to do: this mode shows a different schema</td></tr>
     <tr><th scope="row">upstreams.notes: &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</th><td>some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -</td><td>the modes gateway and proxy show it under a name that all accept</td></tr>

@@ -1,7 +1,7 @@
 //! Results of calls: what a prompt gets in their place, and looking into the rest.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -15,6 +15,7 @@ use contextweaver_context::store::{ArtifactStore, MemoryArtifacts, StoreError};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::view::{self, Bounds, Cursor};
 use contextweaver_context::{self as core, FirewallConfig, RawCount, Secrets, Seen};
+use contextweaver_core::sync::lock;
 use contextweaver_core::text::Estimator;
 
 use crate::errors::{self, ConfigError};
@@ -89,7 +90,7 @@ struct State {
 
 impl Firewall {
     fn take(&self, id: &str, name: &str, output: &ToolOutput) -> PyResult<Envelope> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.calls += 1;
         let id = if id.is_empty() { state.calls.to_string() } else { id.to_owned() };
         let call = ContextItem::new(id, ItemKind::ToolCall, name);

@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::mem;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyException, PyRuntimeWarning};
@@ -23,6 +23,7 @@ use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks, end_programs};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
 use contextweaver_context::store::database::Database;
+use contextweaver_core::sync::lock;
 
 use crate::errors::{self, ContextError, InputError};
 
@@ -142,11 +143,6 @@ pub(crate) struct Functions {
     held: Mutex<BTreeMap<&'static str, Py<PyAny>>>,
     /// Whether a text for which the redactor fails is withheld, be it one of these or that of a configuration.
     requires_redactor: bool,
-}
-
-/// A lock whose holder panicked protects nothing that could be half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Functions {

@@ -5,8 +5,9 @@
 
 use std::mem;
 use std::process;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use contextweaver_core::sync::lock;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -23,7 +24,7 @@ pub(crate) fn together<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
 
 /// The pool of this process; none where the system gives no threads.
 fn pool() -> Option<Arc<ThreadPool>> {
-    let mut held = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = lock(&POOL);
     if let Some((owner, pool)) = held.as_ref()
         && *owner == process::id()
     {

@@ -1,12 +1,13 @@
 //! What requests are answered with: the catalog that was given at the start, and the index of the catalogs that came last.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::Hooks;
 use contextweaver_context::memory::MemorySource;
 use contextweaver_core::catalog::Catalog;
+use contextweaver_core::sync::lock;
 use contextweaver_core::text::sha256_hex;
 use contextweaver_routing::semantic::model::{Encoder, Model, VectorCache};
 use contextweaver_routing::{Router, RoutingConfig};
@@ -92,7 +93,7 @@ impl Engines {
             return self.default.clone().ok_or_else(|| Problem::bad(missing));
         };
         let digest = sha256_hex(catalog.get().as_bytes());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if let Some(at) = kept.iter().position(|(known, _)| *known == digest) {
             let found = kept.remove(at);
             let router = Arc::clone(&found.1);
@@ -118,7 +119,7 @@ impl Engines {
             }
         };
         let router = Arc::new(router);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if kept.len() >= KEPT {
             kept.remove(0);
         }

@@ -238,7 +238,7 @@ impl Policy {
             (Some(kinds), _) => kinds,
             (None, Phase::Route) => &[UserTurn, PlanState, Policy],
             (None, Phase::Call) => &[UserTurn, PlanState, Policy, AgentMsg, ToolCall],
-            (None, Phase::Interpret | Phase::Answer) => ItemKind::ALL,
+            (None, Phase::Interpret | Phase::Answer) => &ItemKind::ALL,
         }
     }
 }
@@ -430,7 +430,7 @@ pub enum Order {
 }
 
 /// What a hook does in place of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// It summarises large results.
     Summarizer,

@@ -74,19 +74,18 @@ const DEMANDED: &[&str] = &[
 /// Words that say of a matter that nobody has decided it yet.
 const UNDECIDED: &[&str] = &["undecided", "not decided", "open question", "to be decided", "tbd", "either", "whether"];
 
-/// Who reads a hand-over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Audience {
-    /// The agent that goes on with the work.
-    #[default]
-    Agent,
-    /// A model that is asked for advice and does none of the work: it gets the question, what was tried and failed, what is
-    /// not decided yet, and behind each statement what it is taken from.
-    Advisor,
+contextweaver_core::names::named! {
+    /// Who reads a hand-over.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+    pub enum Audience as "audience" {
+        /// The agent that goes on with the work.
+        #[default]
+        Agent = "agent",
+        /// A model that is asked for advice and does none of the work: it gets the question, what was tried and failed, what is
+        /// not decided yet, and behind each statement what it is taken from.
+        Advisor = "advisor",
+    }
 }
-
-crate::event::named!(Audience, "audience", { Agent = "agent", Advisor = "advisor" });
 
 /// What a hand-over is asked for.
 #[derive(Debug, Clone, Copy, Default)]

@@ -38,7 +38,8 @@ use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
 pub use crate::config::{HookConfig, HookKind, HooksConfig};
 use crate::literal::Document;
-use crate::store::{lock, redact};
+use crate::store::redact;
+use contextweaver_core::sync::lock;
 use contextweaver_core::text::{Estimator, sha256_hex};
 
 /// Failures in a row after which a hook rests.
@@ -109,7 +110,7 @@ impl Hook {
     }
 
     fn failures(&self) -> MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.failures)
     }
 }
 
@@ -205,7 +206,7 @@ impl Hooks {
     /// What failed since this was last asked, and how often: for the record of a prompt.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *lock(&self.notes));
         let told = |(note, times): (String, usize)| if times > 1 { format!("{note} ({times} times)") } else { note };
         notes.into_iter().map(told).collect()
     }
@@ -216,7 +217,7 @@ impl Hooks {
             _ => "the built-in was used",
         };
         let note = format!("hook {}: {what}; {instead}", kind.name());
-        *self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry(note).or_default() += 1;
+        *lock(&self.notes).entry(note).or_default() += 1;
     }
 
     /// What a hook answers, read by `read`; `None` where there is none, or where it failed, which is then noted.
@@ -410,7 +411,7 @@ struct Turn<'t>(&'t Turns);
 impl Turns {
     /// The next turn, if it comes within `patience`.
     fn next(&self, patience: Duration) -> Option<Turn<'_>> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         let own = queue.1;
         queue.1 += 1;
         queue.0.push_back(own);
@@ -428,7 +429,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).0.pop_front();
+        lock(&self.0.queue).0.pop_front();
         self.0.moved.notify_all();
     }
 }
@@ -624,7 +625,7 @@ impl Exchange for Process {
         let began = Instant::now();
         let turn = self.turns.next(patience);
         let _turn = turn.ok_or("it answered other requests for all of the time that this one had")?;
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         let (timeout, left) = (Duration::from_millis(self.config.timeout_ms), patience.saturating_sub(began.elapsed()));
         let patience = timeout.min(left);
         let told = |failed| match failed {

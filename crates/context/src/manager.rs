@@ -17,7 +17,8 @@ use super::stats::{BuildStats, ContextPack};
 use super::summary::{StructureSummarizer, Summarizer};
 use crate::adapters::{Conversation, recognise};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput, Transcript};
-use crate::store::{StoreError, Stores, lock};
+use crate::store::{StoreError, Stores};
+use contextweaver_core::sync::lock;
 
 /// A conversation: events go in, prompts come out. Threads share it by reference.
 pub struct ContextManager {

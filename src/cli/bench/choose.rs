@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +28,7 @@ use contextweaver_bench::report::number::{count, difference, fixed, interval, sh
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::catalog::ToolFormat;
 use contextweaver_core::files::{WriteError, replace_file};
+use contextweaver_core::sync::lock;
 
 /// The heading of the options here in the help.
 const HEADING: &str = "A model in the loop";
@@ -141,7 +142,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The first file that could not be written.
 pub(super) fn keep() -> Result<(), WriteError> {
     let Some((path, record)) = RECORD.get() else { return Ok(()) };
-    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut record = lock(record);
     let kept = write(path, &record);
     // A signal that comes later has nothing left to write.
     *record = Record::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -26,6 +26,7 @@ use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
 use contextweaver_bench::scorecard::engines::{ContextPerformance, Performance, Selection, record, record_context};
 use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch, check};
+use contextweaver_core::sync::lock;
 
 pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
@@ -243,7 +244,7 @@ impl State {
 
 impl Watch for Progress {
     fn begins(&self, cells: usize, cost_ms: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         (state.cells, state.cost_ms) = (cells, cost_ms);
     }
 
@@ -252,7 +253,7 @@ impl Watch for Progress {
     }
 
     fn done(&self, cells: usize, cost_ms: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.done += cells;
         state.done_ms += cost_ms;
         let left = state.left(self.start.elapsed()).unwrap_or_default().as_secs();

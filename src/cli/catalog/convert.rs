@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::{counted, load_options};
+use super::{LoadingArgs, counted};
 use crate::cli::files::{Files, Overwrite};
 use crate::cli::tools::{WrittenFormat, write_names};
 use crate::cli::{Outcome, note};
@@ -38,10 +38,8 @@ pub(in crate::cli) struct ConvertArgs {
     /// Write the name that each tool is called by, with its id and the names of renamed arguments, to this file (JSON)
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Leave out malformed files and tools, report them, and continue with the rest; a path that cannot be read is
-    /// still an error
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    loading: LoadingArgs,
 }
 
 /// Writes the catalog; what the form cannot hold is named on standard error.
@@ -49,9 +47,10 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("PATH", &args.paths);
     files.written("--out", &args.out).written("--names", &args.names).check()?;
     if let Some(path) = &args.out {
-        args.overwrite.check(path, "a list of tools", |_| load(&[path], load_options(true)).is_ok())?;
+        args.overwrite
+            .check(path, "a list of tools", |_| load(&[path], LoadingArgs { lenient: true }.options()).is_ok())?;
     }
-    let loaded = load(&args.paths, load_options(args.lenient))?;
+    let loaded = load(&args.paths, args.loading.options())?;
     for LeftOut { place, reason } in &loaded.left_out {
         note(&format!("left out: {place}: {reason}"));
     }

@@ -151,12 +151,7 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
         writeln!(out, "  list one of a pair in `exclude_tools` where the other is enough")?;
     }
     for complaint in found.complaints.iter().filter(|complaint| notes || complaint.severity > Severity::Note) {
-        let severity = match complaint.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
-        line(out, format_args!("{severity}: {}: {}", complaint.place, complaint.problem))?;
+        line(out, format_args!("{}: {}: {}", complaint.severity, complaint.place, complaint.problem))?;
         line(out, format_args!("  {}", complaint.remedy))?;
     }
     let count = |severity| found.complaints.iter().filter(|complaint| complaint.severity == severity).count();

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ranks::Ranks;
+use contextweaver_core::names::named;
 
 /// Where a collection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,22 +51,23 @@ impl Growth {
     }
 }
 
-/// How close the added tools are to the ones that queries ask for, from harmless to adversarial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Grade {
-    /// Tools of other fields under other namespaces.
-    Unrelated,
-    /// Other tools of the same namespaces.
-    Sibling,
-    /// Variants of the relevant tools with another scope or purpose.
-    NearDuplicate,
-    /// Tools whose descriptions repeat the words of relevant tools without doing their job.
-    KeywordStuffed,
-    /// The four above in equal shares.
-    Mixed,
-    /// Literal copies of the tools under new names, as the Python project grows its catalog.
-    Copies,
+named! {
+    /// How close the added tools are to the ones that queries ask for, from harmless to adversarial.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Grade {
+        /// Tools of other fields under other namespaces.
+        Unrelated = "unrelated",
+        /// Other tools of the same namespaces.
+        Sibling = "sibling",
+        /// Variants of the relevant tools with another scope or purpose.
+        NearDuplicate = "near_duplicate",
+        /// Tools whose descriptions repeat the words of relevant tools without doing their job.
+        KeywordStuffed = "keyword_stuffed",
+        /// The four above in equal shares.
+        Mixed = "mixed",
+        /// Literal copies of the tools under new names, as the Python project grows its catalog.
+        Copies = "copies",
+    }
 }
 
 /// The text names no grade.
@@ -77,9 +79,8 @@ impl FromStr for Grade {
     type Err = ParseGradeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let all = Self::DISTRACTORS.into_iter().chain([Self::Copies]);
         let name = text.replace('-', "_");
-        all.into_iter().find(|grade| grade.name() == name).ok_or_else(|| ParseGradeError(text.to_owned()))
+        Self::ALL.into_iter().find(|grade| grade.name() == name).ok_or_else(|| ParseGradeError(text.to_owned()))
     }
 }
 
@@ -87,45 +88,20 @@ impl Grade {
     /// The grades that add distractors, from harmless to adversarial, then their mixture.
     pub const DISTRACTORS: [Self; 5] =
         [Self::Unrelated, Self::Sibling, Self::NearDuplicate, Self::KeywordStuffed, Self::Mixed];
-
-    /// The word used in case ids and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unrelated => "unrelated",
-            Self::Sibling => "sibling",
-            Self::NearDuplicate => "near_duplicate",
-            Self::KeywordStuffed => "keyword_stuffed",
-            Self::Mixed => "mixed",
-            Self::Copies => "copies",
-        }
-    }
 }
 
-/// Where rankings come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// This program ranked.
-    Computed,
-    /// Another program ranked, started by this one.
-    Process,
-    /// A committed results file says so; nothing was run.
-    Recorded,
-    /// A file of somebody else says so; nothing was run here.
-    Imported,
-}
-
-impl Evidence {
-    /// The word in tables, in JSON and on badges.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Computed => "computed",
-            Self::Process => "process",
-            Self::Recorded => "recorded",
-            Self::Imported => "imported",
-        }
+named! {
+    /// Where rankings come from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    pub enum Evidence {
+        /// This program ranked.
+        Computed = "computed",
+        /// Another program ranked, started by this one.
+        Process = "process",
+        /// A committed results file says so; nothing was run.
+        Recorded = "recorded",
+        /// A file of somebody else says so; nothing was run here.
+        Imported = "imported",
     }
 }
 

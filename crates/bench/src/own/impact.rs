@@ -20,6 +20,7 @@ use crate::eval::measure::{Found, Judgement, Measure};
 use crate::eval::run::DEPTH;
 use crate::eval::statistics::{mean, round6};
 use contextweaver_core::catalog::{Catalog, Changed, DiffReport, Entry, SelectableItem};
+use contextweaver_core::names::named;
 
 /// Definitions whose change is measured alone: those that change the most tokens come first.
 pub const MEASURED_ALONE: usize = 64;
@@ -70,30 +71,18 @@ pub struct Lost {
     pub tool: String,
 }
 
-/// How a definition changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// It is new.
-    Added,
-    /// It is gone.
-    Removed,
-    /// It has another name or stands in another namespace.
-    Renamed,
-    /// It says something else.
-    Changed,
-}
-
-impl Kind {
-    /// The word for people.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Removed => "removed",
-            Self::Renamed => "renamed",
-            Self::Changed => "changed",
-        }
+named! {
+    /// How a definition changed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    pub enum Kind {
+        /// It is new.
+        Added = "added",
+        /// It is gone.
+        Removed = "removed",
+        /// It has another name or stands in another namespace.
+        Renamed = "renamed",
+        /// It says something else.
+        Changed = "changed",
     }
 }
 

@@ -228,9 +228,9 @@ mod tests {
 
     prop_compose! {
         fn some_event()(
-            kind in prop::sample::select(ItemKind::ALL), id in ".{0,6}", text in "(?s).{0,12}",
+            kind in prop::sample::select(&ItemKind::ALL[..]), id in ".{0,6}", text in "(?s).{0,12}",
             parent in prop::option::of(".{0,4}"), count in prop::option::of(any::<u64>()),
-            level in prop::sample::select(Sensitivity::ALL),
+            level in prop::sample::select(&Sensitivity::ALL[..]),
             metadata in prop::collection::btree_map("[a-z]{1,3}", some_json(), 0..3),
             output in prop::option::of((prop::collection::vec(".{0,6}", 0..3), any::<bool>())),
             is_processed in any::<bool>(),

@@ -11,7 +11,7 @@ use crate::event::{ItemKind, Sensitivity};
 use crate::stats::Form;
 use crate::store::MemoryArtifacts;
 use crate::summary::Summarizer;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, largest};
 
 /// Says the beginning, in as many words as fit.
 struct Beginning;
@@ -19,12 +19,8 @@ struct Beginning;
 impl Summarizer for Beginning {
     fn summarize(&self, content: &str, _: &str, cap: usize, estimator: Estimator) -> String {
         let words: Vec<&str> = content.split_whitespace().take(cap).collect();
-        let (mut low, mut high) = (0, words.len());
-        while low < high {
-            let middle = (low + high).div_ceil(2);
-            if estimator.count(&words[..middle].join(" ")) <= cap { low = middle } else { high = middle - 1 }
-        }
-        words[..low].join(" ")
+        let first = |count: usize| words[..count].join(" ");
+        first(largest(words.len(), |count| estimator.count(&first(count)) <= cap))
     }
 }
 
@@ -257,8 +253,8 @@ fn headings_are_left_out_only_where_the_prompt_would_be_longer_than_the_conversa
 #[test]
 fn each_phase_reads_its_kinds_and_what_they_depend_on() {
     let mut table = String::new();
-    for &phase in Phase::ALL {
-        for &kind in ItemKind::ALL {
+    for phase in Phase::ALL {
+        for kind in ItemKind::ALL {
             let pack =
                 built_with(vec![item("x", kind, "text")], &Memory::default(), &Request::new(phase, ""), &labelled());
             if pack.unwrap().stats.included_count == 1 {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::artifact::ArtifactRef;
+use contextweaver_core::names::named;
 
 /// The identity of an event within its log. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,127 +41,61 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// A text is not one of a fixed set of names.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{name}`; use {choices}")]
-pub struct ParseNameError {
-    what: &'static str,
-    name: String,
-    choices: String,
-}
-
-impl ParseNameError {
-    /// `name` is none of `choices`, which are the names of `what`.
-    pub(crate) fn new(what: &'static str, name: &str, choices: &[&str]) -> Self {
-        Self { what, name: name.to_owned(), choices: choices.join(", ") }
+named! {
+    /// The kind of an event.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum ItemKind as "kind of event" {
+        /// Something the user said.
+        UserTurn = "user_turn",
+        /// Something the agent said.
+        AgentMsg = "agent_msg",
+        /// A call of a tool, or a task given to another agent.
+        ToolCall = "tool_call",
+        /// What a call returned. Its parent is the call.
+        ToolResult = "tool_result",
+        /// A piece of documentation.
+        DocSnippet = "doc_snippet",
+        /// A document found by retrieval.
+        RetrievedDoc = "retrieved_doc",
+        /// A remembered fact.
+        MemoryFact = "memory_fact",
+        /// The state of the agent's plan.
+        PlanState = "plan_state",
+        /// A rule that the agent must follow.
+        Policy = "policy",
     }
 }
 
-/// Gives a fieldless enum the list of its values, their names and a parser, so that files, commands and messages agree.
-macro_rules! named {
-    ($type:ident, $what:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// All values, in their order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name in files and on the command line.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-
-        impl ::std::fmt::Display for $type {
-            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                formatter.pad(self.name())
-            }
-        }
-
-        impl ::std::str::FromStr for $type {
-            type Err = $crate::event::ParseNameError;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let named = Self::ALL.iter().copied().find(|one| one.name() == text);
-                named.ok_or_else(|| $crate::event::ParseNameError::new($what, text, &[$($name),+]))
-            }
-        }
-    };
-}
-pub(crate) use named;
-
-/// The kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemKind {
-    /// Something the user said.
-    UserTurn,
-    /// Something the agent said.
-    AgentMsg,
-    /// A call of a tool, or a task given to another agent.
-    ToolCall,
-    /// What a call returned. Its parent is the call.
-    ToolResult,
-    /// A piece of documentation.
-    DocSnippet,
-    /// A document found by retrieval.
-    RetrievedDoc,
-    /// A remembered fact.
-    MemoryFact,
-    /// The state of the agent's plan.
-    PlanState,
-    /// A rule that the agent must follow.
-    Policy,
+named! {
+    /// What the model is about to do.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Phase as "phase" {
+        /// Choose tools for the query.
+        Route = "route",
+        /// Write the arguments of a call.
+        Call = "call",
+        /// Understand a result.
+        Interpret = "interpret",
+        /// Answer the user.
+        Answer = "answer",
+    }
 }
 
-named!(ItemKind, "kind of event", {
-    UserTurn = "user_turn",
-    AgentMsg = "agent_msg",
-    ToolCall = "tool_call",
-    ToolResult = "tool_result",
-    DocSnippet = "doc_snippet",
-    RetrievedDoc = "retrieved_doc",
-    MemoryFact = "memory_fact",
-    PlanState = "plan_state",
-    Policy = "policy",
-});
-
-/// What the model is about to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Choose tools for the query.
-    Route,
-    /// Write the arguments of a call.
-    Call,
-    /// Understand a result.
-    Interpret,
-    /// Answer the user.
-    Answer,
+named! {
+    /// How sensitive an item is, in ascending order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    pub enum Sensitivity as "sensitivity" {
+        /// May be shown to anyone.
+        #[default]
+        Public = "public",
+        /// For members of the organisation.
+        Internal = "internal",
+        /// For those who need to know; the default floor of the filter.
+        Confidential = "confidential",
+        /// For named people only.
+        Restricted = "restricted",
+    }
 }
-
-named!(Phase, "phase", { Route = "route", Call = "call", Interpret = "interpret", Answer = "answer" });
-
-/// How sensitive an item is, in ascending order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sensitivity {
-    /// May be shown to anyone.
-    #[default]
-    Public,
-    /// For members of the organisation.
-    Internal,
-    /// For those who need to know; the default floor of the filter.
-    Confidential,
-    /// For named people only.
-    Restricted,
-}
-
-named!(Sensitivity, "sensitivity", {
-    Public = "public",
-    Internal = "internal",
-    Confidential = "confidential",
-    Restricted = "restricted",
-});
 
 /// An event: a turn, a call, a result, a document, a fact, a plan or a rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,9 +13,10 @@ mod transcript;
 
 pub use artifact::{ArtifactRef, ContentHash, Handle};
 pub use envelope::{FirewallStats, ResultEnvelope, Status, Strategy, ViewSpec};
-pub(crate) use item::named;
-pub use item::{ContextItem, ItemId, ItemKind, ParseNameError, Phase, Sensitivity};
+pub use item::{ContextItem, ItemId, ItemKind, Phase, Sensitivity};
 pub use memory::{Episode, Fact};
 pub use output::{Part, PartBody, ToolOutput};
 pub use selector::{ParseSelectorError, Selector};
 pub use transcript::{Transcript, TranscriptError};
+
+pub use contextweaver_core::names::ParseNameError;

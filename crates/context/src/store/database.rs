@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 
 use super::StoreError;
-use super::memory::lock;
 use contextweaver_core::files::{make_private_file, open_kept_file};
+use contextweaver_core::sync::lock;
 
 /// What the files of one kind have in common.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::memory::lock;
 use super::{ArtifactStore, StoreError};
 use crate::event::{ArtifactRef, ContentHash, Handle};
+use contextweaver_core::sync::lock;
 
 /// The limits of a store. Without limits everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

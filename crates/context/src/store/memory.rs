@@ -1,16 +1,11 @@
 //! Stores that live as long as the process.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{ArtifactStore, EpisodicStore, EventLog, FactStore, StoreError};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript};
-
-/// Locks `mutex`, also after a panic of another holder: no value behind a lock of this crate is half done when work on it
-/// ends early.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use contextweaver_core::sync::lock;
 
 /// An event log in memory.
 #[derive(Debug, Default)]

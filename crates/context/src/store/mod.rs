@@ -30,7 +30,6 @@ mod verify;
 pub use error::StoreError;
 pub use files::FileArtifacts;
 pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
-pub(crate) use memory::lock;
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
 pub(crate) use secrets::redact_member;
 pub use secrets::{Family, Redacted, redact, redact_named};

@@ -8,39 +8,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What kind of thing an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A callable tool.
-    #[default]
-    Tool,
-    /// Another agent that takes a task.
-    Agent,
-    /// A skill: instructions loaded on demand.
-    Skill,
-    /// A readable resource.
-    Resource,
-    /// A prompt template.
-    Prompt,
-    /// A navigation node or marker, never callable.
-    Internal,
+use crate::names::named;
+
+named! {
+    /// What kind of thing an item is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    pub enum Kind {
+        /// A callable tool.
+        #[default]
+        Tool = "tool",
+        /// Another agent that takes a task.
+        Agent = "agent",
+        /// A skill: instructions loaded on demand.
+        Skill = "skill",
+        /// A readable resource.
+        Resource = "resource",
+        /// A prompt template.
+        Prompt = "prompt",
+        /// A navigation node or marker, never callable.
+        Internal = "internal",
+    }
 }
 
 impl Kind {
-    /// The lower-case word used on cards and in ids.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Agent => "agent",
-            Self::Skill => "skill",
-            Self::Resource => "resource",
-            Self::Prompt => "prompt",
-            Self::Internal => "internal",
-        }
-    }
-
     /// Whether a model calls it with arguments, so that its definition belongs in a prompt without routing.
     #[must_use]
     pub fn is_callable(self) -> bool {

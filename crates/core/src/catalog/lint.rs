@@ -17,6 +17,7 @@ use super::load::{MAX_NESTING, shortened};
 use super::near::{Neighbours, neighbours};
 use super::schema::{SchemaLimits, SchemaProblem, check_schema};
 use super::{Catalog, Kind, Safety, SelectableItem, nesting_depth};
+use crate::names::named;
 use crate::text::{Analyzer, TermSet, cl100k_if_over};
 
 /// A description with more `cl100k_base` tokens is reported. Of the tools of 70 public servers 3 % have more.
@@ -26,16 +27,17 @@ pub const LONG_DESCRIPTION_TOKENS: usize = 512;
 /// Jaccard similarity.
 pub const NEAR_DUPLICATE: f64 = 0.85;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing; nothing has to be done.
-    Note,
-    /// Makes the tool hard to choose, or costly.
-    Warning,
-    /// Keeps the tool from being called correctly.
-    Error,
+named! {
+    /// How bad a finding is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Severity as "severity" {
+        /// Worth knowing; nothing has to be done.
+        Note = "note",
+        /// Makes the tool hard to choose, or costly.
+        Warning = "warning",
+        /// Keeps the tool from being called correctly.
+        Error = "error",
+    }
 }
 
 /// Which schema of a tool a finding is about.
@@ -46,6 +48,17 @@ pub enum SchemaPart {
     Arguments,
     /// The schema of the structured result.
     Result,
+}
+
+impl SchemaPart {
+    /// What it is called: `argument schema` or `result schema`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arguments => "argument schema",
+            Self::Result => "result schema",
+        }
+    }
 }
 
 /// A problem that [`lint`] looks for.
@@ -203,7 +216,7 @@ pub fn lint(catalog: &Catalog, limits: &SchemaLimits) -> LintReport {
         of.map(|of| finding(&items[position], Problem::Duplicate { of: items[of].id.clone() }))
     }));
     findings.sort_by(|left, right| right.severity.cmp(&left.severity).then_with(|| left.id.cmp(&right.id)));
-    let mut counts = BTreeMap::from([Severity::Note, Severity::Warning, Severity::Error].map(|severity| (severity, 0)));
+    let mut counts = BTreeMap::from(Severity::ALL.map(|severity| (severity, 0)));
     for finding in &findings {
         *counts.entry(finding.severity).or_default() += 1;
     }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::nesting_depth;
-use crate::text::percent_decoded;
+use crate::text::{grouped, percent_decoded};
 
 /// Bounds on the complexity of a schema; the defaults are generous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -110,6 +110,40 @@ pub enum SchemaProblem {
         /// The value of `$schema`.
         dialect: String,
     },
+}
+
+impl SchemaProblem {
+    /// The problem in words. `schema` says which schema has it: `the argument schema`.
+    #[must_use]
+    pub fn told(&self, schema: &str) -> String {
+        let place = |at: &str| if at.is_empty() { "the root".to_owned() } else { at.to_owned() };
+        match self {
+            Self::Invalid { at, reason } => format!("{schema} is not valid at {}: {reason}", place(at)),
+            Self::TooLarge { bytes, limit } => {
+                format!("{schema} has {} bytes, over {}", grouped(*bytes), grouped(*limit))
+            }
+            Self::TooDeep { depth, limit } => format!("{schema} is {depth} levels deep, over {limit}"),
+            Self::TooManyProperties { properties, limit } => {
+                format!("{schema} has {} properties, over {limit}", grouped(*properties))
+            }
+            Self::Explosive { limit, .. } => {
+                format!("checking one value against {schema} may take more than {} steps", grouped(*limit as usize))
+            }
+            Self::DanglingRef { reference, at } => {
+                format!("in {schema} {reference:?} at {} leads nowhere", place(at))
+            }
+            Self::CyclicRef { reference, at } => {
+                format!("in {schema} {reference:?} at {} leads back to itself", place(at))
+            }
+            Self::RemoteRef { reference, at } => {
+                format!("in {schema} {reference:?} at {} is outside of it", place(at))
+            }
+            Self::Recursive { reference, at } => format!("{schema} is recursive: {reference:?} at {}", place(at)),
+            Self::UnknownDialect { dialect } => {
+                format!("{schema} has the unknown dialect {dialect:?}; checked as 2020-12")
+            }
+        }
+    }
 }
 
 /// Deeper schemas are not given to code that recurses: the meta-schema validator and the serialiser.

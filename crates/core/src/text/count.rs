@@ -4,32 +4,28 @@
 //! counts the same. There is no silent fallback: the character estimate exists only under its own name, for comparison
 //! with tools that use it.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::counter::{self, Vocabulary};
+use crate::names::named;
 
-/// A way of counting tokens. Every reported count names its estimator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub enum Estimator {
-    /// Exact, vocabulary `cl100k_base` (GPT-4, GPT-3.5).
-    #[default]
-    #[serde(rename = "cl100k_base")]
-    Cl100kBase,
-    /// Exact, vocabulary `o200k_base` (GPT-4o and later).
-    #[serde(rename = "o200k_base")]
-    O200kBase,
-    /// Number of Unicode characters divided by four, rounded down: an estimate, never substituted for a count.
-    #[serde(rename = "chars/4")]
-    CharsDiv4,
+named! {
+    /// A way of counting tokens. Every reported count names its estimator.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    pub enum Estimator {
+        /// Exact, vocabulary `cl100k_base` (GPT-4, GPT-3.5).
+        #[default]
+        Cl100kBase = "cl100k_base",
+        /// Exact, vocabulary `o200k_base` (GPT-4o and later).
+        O200kBase = "o200k_base",
+        /// Number of Unicode characters divided by four, rounded down: an estimate, never substituted for a count.
+        CharsDiv4 = "chars/4",
+    }
 }
 
 impl Estimator {
-    /// All estimators, in the order in which they are listed to people.
-    pub const ALL: [Self; 3] = [Self::Cl100kBase, Self::O200kBase, Self::CharsDiv4];
-
     /// The number of tokens of `text`. The costs of words and other pieces are remembered per thread, so texts that
     /// resemble earlier ones are counted faster.
     #[must_use]
@@ -39,22 +35,6 @@ impl Estimator {
             Self::O200kBase => counter::count(text, Vocabulary::O200k),
             Self::CharsDiv4 => text.chars().count() / 4,
         }
-    }
-
-    /// The name under which counts are reported: `cl100k_base`, `o200k_base` or `chars/4`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cl100kBase => "cl100k_base",
-            Self::O200kBase => "o200k_base",
-            Self::CharsDiv4 => "chars/4",
-        }
-    }
-}
-
-impl fmt::Display for Estimator {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }
 

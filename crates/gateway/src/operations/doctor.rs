@@ -34,8 +34,7 @@ use crate::upstream::fault::Fault;
 use crate::upstream::sandbox::Reach;
 use contextweaver_context::store::{SqliteStore, redact};
 use contextweaver_core::catalog::{
-    Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, definition_tokens, lint,
-    load_listings,
+    Catalog, Listing, Problem, SchemaLimits, SchemaProblem, Severity, definition_tokens, lint, load_listings,
 };
 use contextweaver_core::files::{folder_of, in_words};
 use contextweaver_core::text::{Estimator, counted};
@@ -679,34 +678,9 @@ fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture)
 /// The problem and remedy for a finding; `None` for a finding that only matters to the author of the tool.
 fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
     const EXCLUDE: &str = "tell the server's author, or list it in `exclude_tools`";
-    let schema = |part: &SchemaPart| match part {
-        SchemaPart::Arguments => "argument schema",
-        SchemaPart::Result => "result schema",
-    };
     match problem {
-        Problem::Schema { part, finding } => {
-            let part = schema(part);
-            let problem = match finding {
-                SchemaProblem::Invalid { at, reason } => format!("its {part} is invalid: {reason} at `{at}`"),
-                SchemaProblem::DanglingRef { reference, .. } => {
-                    format!("its {part} refers to `{reference}`, which does not exist")
-                }
-                SchemaProblem::CyclicRef { reference, .. } => format!("its {part} refers to itself: `{reference}`"),
-                SchemaProblem::RemoteRef { reference, .. } => {
-                    format!("its {part} refers to `{reference}`, which is not fetched")
-                }
-                SchemaProblem::TooLarge { bytes, limit } => format!("its {part} has {bytes} bytes, over {limit}"),
-                SchemaProblem::TooDeep { depth, limit } => format!("its {part} is {depth} levels deep, over {limit}"),
-                SchemaProblem::TooManyProperties { properties, limit } => {
-                    format!("its {part} has {properties} properties, over {limit}")
-                }
-                SchemaProblem::Explosive { limit, .. } => {
-                    format!("checking one value against its {part} may take more than {limit} steps")
-                }
-                SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => return None,
-            };
-            Some((problem, EXCLUDE))
-        }
+        Problem::Schema { finding: SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. }, .. } => None,
+        Problem::Schema { part, finding } => Some((finding.told(&format!("its {}", part.name())), EXCLUDE)),
         Problem::ArgumentsNotObject => {
             let remedy = if mode == Mode::Passthrough {
                 "some clients refuse the whole list for it: use the modes gateway or proxy, or list it in `exclude_tools`"
@@ -1108,15 +1082,15 @@ upstreams:
             .into_iter()
             .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r#"
+        insta::assert_snapshot!(shown.join("\n"), @r##"
     Error upstreams.up: tools[5]: `name` is missing or empty
     Error upstreams.up: tools[4] `fine`: its id `up:fine#00872097` is already that of up: tools[0] `fine`
-    Error upstreams.up: bad: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
-    Error upstreams.up: lost: its argument schema refers to `#/$defs/X`, which does not exist
+    Error upstreams.up: bad: its argument schema is not valid at /type: "objekt" is not a type of JSON Schema
+    Error upstreams.up: lost: in its argument schema "#/$defs/X" at /properties/x leads nowhere
     Warning upstreams.up: bad: its argument schema does not say "type": "object"
-    Warning upstreams.up: heavy: checking one value against its result schema may take more than 4096 steps
+    Warning upstreams.up: heavy: checking one value against its result schema may take more than 4,096 steps
     Warning upstreams.up: lost: it has no description, so it is found only by its name
     Warning upstreams.up: a.b: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
-    "#);
+    "##);
     }
 }

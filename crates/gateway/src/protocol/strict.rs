@@ -4,12 +4,9 @@
 //! would be two values. Such a text is refused. Names are compared as they are read, with escapes resolved. A text of very
 //! many values is refused too: read, they take seventy times the room of their text.
 
-use std::cell::Cell;
-use std::fmt;
+use serde_json::Value;
 
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use contextweaver_core::json::{Names, Reader};
 
 /// Values in one text, at most.
 pub(crate) const MOST_VALUES: usize = 250_000;
@@ -63,11 +60,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
 /// # Errors
 /// As [`parse`].
 pub(crate) fn parse_within(text: &str, most: usize) -> Result<Value, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let left = Cell::new(most);
-    let value = Strict(&left).deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(value)
+    Reader::new(Names::OnlyOnce, most).read(text)
 }
 
 /// Refuses a JSON text in which an object has two members of one name, at whatever depth.
@@ -76,76 +69,6 @@ pub(crate) fn parse_within(text: &str, most: usize) -> Result<Value, serde_json:
 /// As [`parse`].
 pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
     parse(text).map(drop)
-}
-
-/// Reads a value in which no name stands twice in one object, of as many values as are left.
-#[derive(Clone, Copy)]
-struct Strict<'l>(&'l Cell<usize>);
-
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let left = self.0.get().checked_sub(1);
-        self.0.set(left.ok_or_else(|| D::Error::custom("it has more values than are read at once; send fewer"))?);
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if members.contains_key(&name) {
-                return Err(A::Error::custom(format!("`{name}` appears twice in one object; write it once")));
-            }
-            let value = map.next_value_seed(self)?;
-            members.insert(name, value);
-        }
-        Ok(Value::Object(members))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = elements.next_element_seed(self)? {
-            values.push(value);
-        }
-        Ok(Value::Array(values))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 pub mod score;
 pub mod transcript;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,7 @@ use contextweaver_context::store::MemoryArtifacts;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request, Workspace, build_route_prompt};
 use contextweaver_core::catalog::{CallNames, SelectableItem, ToolFormat};
+use contextweaver_core::sync::lock;
 use contextweaver_core::text::{Estimator, sha256_hex};
 use contextweaver_routing::{CardDeck, ChoiceCard, Provider, render_cards, selection_schema};
 
@@ -166,7 +167,7 @@ impl<'c> Questions<'c> {
         };
         let hiding = running.hiding().clone();
         let failed = |error: EvalError| ProcessError::Failed(error.to_string());
-        let record = record.map(|record| move || record.lock().unwrap_or_else(PoisonError::into_inner));
+        let record = record.map(|record| move || lock(record));
         if let Some(record) = &record {
             let head = transcript::head(self, &answers).map_err(failed)?;
             record().begin(head);

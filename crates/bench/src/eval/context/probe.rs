@@ -23,12 +23,11 @@ mod matching;
 mod parse;
 mod tree;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::eval::rng::Rng;
 use contextweaver_context::event::Selector;
+use contextweaver_core::names::named;
 
 pub use matching::Haystack;
 
@@ -38,108 +37,58 @@ pub const SEED: u64 = 2_026;
 /// Needles drawn from one result at most.
 const NEEDLES: usize = 5;
 
-/// What a probe asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the table of the module says what each asks")]
-pub enum Class {
-    Shape,
-    Ends,
-    Stat,
-    Sum,
-    Leaf,
-    Error,
-    Outline,
-    Needle,
+named! {
+    /// What a probe asks for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[allow(missing_docs, reason = "the table of the module says what each asks")]
+    pub enum Class {
+        Shape = "shape",
+        Ends = "ends",
+        Stat = "stat",
+        Sum = "sum",
+        Leaf = "leaf",
+        Error = "error",
+        Outline = "outline",
+        Needle = "needle",
+    }
 }
 
 impl Class {
-    /// All of them; the core first.
-    pub const ALL: [Self; 8] =
-        [Self::Shape, Self::Ends, Self::Stat, Self::Sum, Self::Leaf, Self::Error, Self::Outline, Self::Needle];
-
     /// Whether every summary should answer it.
     #[must_use]
     pub fn is_core(self) -> bool {
         !matches!(self, Self::Outline | Self::Needle)
     }
-
-    /// The name in files and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shape => "shape",
-            Self::Ends => "ends",
-            Self::Stat => "stat",
-            Self::Sum => "sum",
-            Self::Leaf => "leaf",
-            Self::Error => "error",
-            Self::Outline => "outline",
-            Self::Needle => "needle",
-        }
-    }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-/// What kind of content a result is, as the harness sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A table as JSON, JSON lines or Python literals.
-    Rows,
-    /// Any other JSON or Python literal.
-    Tree,
-    /// Delimited text.
-    Csv,
-    /// Lines with times and levels.
-    Log,
-    /// A unified diff.
-    Diff,
-    /// Source text.
-    Code,
-    /// Names of files, one a line.
-    Listing,
-    /// An exception with its frames.
-    Trace,
-    /// A web page.
-    Html,
-    /// Markdown.
-    Markdown,
-    /// Lines of keys and values.
-    Keyvalue,
-    /// Anything else.
-    Plain,
-}
-
-impl Kind {
-    /// The name in files and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::Tree => "tree",
-            Self::Csv => "csv",
-            Self::Log => "log",
-            Self::Diff => "diff",
-            Self::Code => "code",
-            Self::Listing => "listing",
-            Self::Trace => "trace",
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Keyvalue => "keyvalue",
-            Self::Plain => "plain",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+named! {
+    /// What kind of content a result is, as the harness sees it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Kind {
+        /// A table as JSON, JSON lines or Python literals.
+        Rows = "rows",
+        /// Any other JSON or Python literal.
+        Tree = "tree",
+        /// Delimited text.
+        Csv = "csv",
+        /// Lines with times and levels.
+        Log = "log",
+        /// A unified diff.
+        Diff = "diff",
+        /// Source text.
+        Code = "code",
+        /// Names of files, one a line.
+        Listing = "listing",
+        /// An exception with its frames.
+        Trace = "trace",
+        /// A web page.
+        Html = "html",
+        /// Markdown.
+        Markdown = "markdown",
+        /// Lines of keys and values.
+        Keyvalue = "keyvalue",
+        /// Anything else.
+        Plain = "plain",
     }
 }
 

@@ -5,49 +5,25 @@
 //! where it stands exactly as in the result, but for case and the width of white space, and no letter or digit continues
 //! it. It stands once in the whole result, so a text that has it has it from there; what names it need not be beside it.
 
-use std::fmt;
-
+use contextweaver_core::names::named;
 use serde::{Deserialize, Serialize};
 
-/// What a question asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Asks {
-    /// Who or what something is called.
-    Name,
-    /// How much or how many.
-    Amount,
-    /// When something was or is to be.
-    Time,
-    /// Where something is.
-    Place,
-    /// Why something is so, or what went wrong.
-    Cause,
-    /// In which state something is, or what was decided.
-    State,
-}
-
-impl Asks {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Name, Self::Amount, Self::Time, Self::Place, Self::Cause, Self::State];
-
-    /// The name in files and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Amount => "amount",
-            Self::Time => "time",
-            Self::Place => "place",
-            Self::Cause => "cause",
-            Self::State => "state",
-        }
-    }
-}
-
-impl fmt::Display for Asks {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+named! {
+    /// What a question asks for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Asks {
+        /// Who or what something is called.
+        Name = "name",
+        /// How much or how many.
+        Amount = "amount",
+        /// When something was or is to be.
+        Time = "time",
+        /// Where something is.
+        Place = "place",
+        /// Why something is so, or what went wrong.
+        Cause = "cause",
+        /// In which state something is, or what was decided.
+        State = "state",
     }
 }
 

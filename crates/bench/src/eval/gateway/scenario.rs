@@ -16,6 +16,7 @@ use super::stage::Lists;
 use crate::eval::files::files_ending_in;
 use crate::eval::rng::Rng;
 use contextweaver_context::adapters::{recognise, to_mcp_result};
+use contextweaver_core::names::named;
 use contextweaver_gateway::Code;
 use contextweaver_gateway::upstream::Fault;
 use contextweaver_gateway::wire::{Raw, RpcError};
@@ -136,23 +137,21 @@ pub enum Step {
     },
 }
 
-/// What is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shelf {
-    /// The tools of all servers.
-    #[default]
-    Tools,
-    /// The resources of all servers.
-    Resources,
-    /// The prompts of all servers.
-    Prompts,
+named! {
+    /// What is looked through.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub enum Shelf {
+        /// The tools of all servers.
+        #[default]
+        Tools = "tools",
+        /// The resources of all servers.
+        Resources = "resources",
+        /// The prompts of all servers.
+        Prompts = "prompts",
+    }
 }
 
 impl Shelf {
-    /// All of them, in the order in which pages show them.
-    pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
-
     /// The gateway's tool that looks through it.
     #[must_use]
     pub fn tool(self) -> &'static str {
@@ -160,16 +159,6 @@ impl Shelf {
             Self::Tools => "tool_browse",
             Self::Resources => "resource_browse",
             Self::Prompts => "prompt_browse",
-        }
-    }
-
-    /// The word for what stands there.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Prompts => "prompts",
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Servers of this process: they list what a file says, and answer calls with what was laid out for them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::scenario::Shelf;
+use contextweaver_core::sync::lock;
 use contextweaver_gateway::upstream::{Answer, Fault, InProcess};
 use contextweaver_gateway::wire::{Raw, RpcError};
 use contextweaver_gateway::{Era, GatewayConfig, Mode, Target, UpstreamConfig};
@@ -69,7 +70,7 @@ pub struct Stage(Arc<Mutex<Scene>>);
 
 impl Stage {
     fn scene(&self) -> MutexGuard<'_, Scene> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Lays out the answer to the next call, in the place of one that was not asked for.

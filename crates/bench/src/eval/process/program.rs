@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ProcessError;
 use super::confine::{Hiding, confined, is_above};
 use super::running::{Folder, end_group, running};
+use contextweaver_core::sync::lock;
 
 /// An answer is at most so long.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -127,7 +128,7 @@ impl Program {
             thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(count @ 1..) = errors.read(&mut bytes) {
-                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut kept = lock(&kept);
                     kept.extend(&bytes[..count]);
                     let surplus = kept.len().saturating_sub(LAST_WORDS);
                     kept.drain(..surplus);
@@ -191,7 +192,7 @@ impl Program {
 
     /// An error with what the program printed last.
     pub(super) fn failed(&self, reason: impl fmt::Display) -> ProcessError {
-        let words: Vec<u8> = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let words: Vec<u8> = lock(&self.last_words).iter().copied().collect();
         let words = String::from_utf8_lossy(&words);
         match words.trim() {
             "" => ProcessError::Failed(reason.to_string()),

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
+
+use contextweaver_core::sync::lock;
 
 /// How often it is looked whether a program has ended and a folder can be removed, and how long between.
 const LOOKS: usize = 200;
@@ -22,7 +24,7 @@ static RUNNING: Mutex<Running> = Mutex::new(Running { groups: BTreeSet::new(), f
 
 /// What there is now. A program is started and registered under one lock: none is missed.
 pub(super) fn running() -> MutexGuard<'static, Running> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&RUNNING)
 }
 
 /// A temporary folder, removed on drop or by [`end_all`].

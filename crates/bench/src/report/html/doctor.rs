@@ -10,11 +10,11 @@ use contextweaver_core::catalog::Severity;
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{Confusable, Examination, Health, Outlook};
 
-/// The severities, the worst first: one finding, several of them, and their heading.
-const SEVERITIES: [(Severity, [&str; 3]); 3] = [
-    (Severity::Error, ["error", "errors", "Errors"]),
-    (Severity::Warning, ["warning", "warnings", "Warnings"]),
-    (Severity::Note, ["note", "notes", "Notes"]),
+/// The severities, the worst first, with several findings of it and their heading.
+const SEVERITIES: [(Severity, [&str; 2]); 3] = [
+    (Severity::Error, ["errors", "Errors"]),
+    (Severity::Warning, ["warnings", "Warnings"]),
+    (Severity::Note, ["notes", "Notes"]),
 ];
 
 /// The page of an examination: one file, without a script and without anything from outside. `config` is the name of what was
@@ -22,8 +22,9 @@ const SEVERITIES: [(Severity, [&str; 3]); 3] = [
 #[must_use]
 pub fn doctor(config: &str, found: &Examination, notes: &[String]) -> String {
     let title = format!("Diagnosis of {config}");
-    let sums = SEVERITIES.map(|(severity, [one, many, _])| {
-        counted(found.complaints.iter().filter(|complaint| complaint.severity == severity).count(), one, many)
+    let sums = SEVERITIES.map(|(severity, [many, _])| {
+        let count = found.complaints.iter().filter(|complaint| complaint.severity == severity).count();
+        counted(count, severity.name(), many)
     });
     let [errors, warnings, rest] = sums;
     let mut body = format!(
@@ -157,7 +158,7 @@ fn findings(body: &mut String, found: &Examination) {
     if found.complaints.is_empty() {
         body.push_str("<p>None.</p>\n");
     }
-    for (severity, [_, _, heading]) in SEVERITIES {
+    for (severity, [_, heading]) in SEVERITIES {
         let mut table = Table::new(["where", "what is wrong", "what to do"]).words(&["what is wrong", "what to do"]);
         for complaint in found.complaints.iter().filter(|complaint| complaint.severity == severity) {
             table.row([&*complaint.place, &complaint.problem, &complaint.remedy]);

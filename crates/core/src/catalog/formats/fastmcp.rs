@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::is_text;
-use crate::catalog::load::{Draft, Fields, begin, begin_prompt, settle_safety, take_hints};
+use crate::catalog::load::{Draft, Fields, Hints, begin, begin_prompt, settle_safety, take_hints};
 use crate::catalog::{Fault, Kind, Safety, SelectableItem};
 
 const KEY: &str = "key";
@@ -45,7 +45,7 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     };
     let destructive = says("destructive_hint", "destructiveHint")?;
     let read_only = says("read_only_hint", "readOnlyHint")?;
-    take_hints(&mut item, destructive, read_only);
+    take_hints(&mut item, Hints { destructive, read_only });
     let of_mcp = |key: String| match key.as_str() {
         "idempotent_hint" => "idempotentHint".to_owned(),
         "open_world_hint" => "openWorldHint".to_owned(),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{is_schema, of_arguments};
 use super::{Part, blurb, is_object, is_text, name_of, tool, unwrap};
-use crate::catalog::load::{Draft, Fields, shortened, take_hints};
+use crate::catalog::load::{Draft, Fields, Hints, shortened, take_hints};
 use crate::catalog::{Fault, SelectableItem};
 
 /// Whether a strict schema was asked for: the schema is then made for it.
@@ -55,8 +55,8 @@ fn read_listed(mut fields: Fields) -> Result<Draft, Fault> {
     let mut draft = tool(fields, schema)?;
     let says =
         |key: &str| draft.item.metadata.get("annotations").and_then(|said| said.get(key)) == Some(&Value::Bool(true));
-    let (destructive, read_only) = (says("destructiveHint"), says("read_only") || says("readOnlyHint"));
-    take_hints(&mut draft.item, destructive, read_only);
+    let said = Hints { destructive: says("destructiveHint"), read_only: says("read_only") || says("readOnlyHint") };
+    take_hints(&mut draft.item, said);
     Ok(draft)
 }
 

@@ -22,7 +22,7 @@ pub(in crate::catalog) fn tool(mut fields: Fields) -> Result<Draft, Fault> {
     let mut annotations = fields.nested("annotations")?;
     let read_only = annotations.flag("readOnlyHint")?;
     let destructive = annotations.flag("destructiveHint")?;
-    take_hints(&mut item, destructive, read_only);
+    take_hints(&mut item, Hints { destructive, read_only });
     finish(item, fields)
 }
 
@@ -131,12 +131,19 @@ pub(in crate::catalog) fn settle_safety(item: &mut SelectableItem, declared: Saf
     item.tags.dedup();
 }
 
-/// Takes over what a definition says of its tool's safety: whether it destroys, and whether it only reads.
-pub(in crate::catalog) fn take_hints(item: &mut SelectableItem, destructive: bool, read_only: bool) {
-    let declared = match (destructive, read_only) {
-        (true, _) => Safety::Destructive,
-        (false, true) => Safety::ReadOnly,
-        (false, false) => Safety::Undeclared,
+/// What a definition says of its tool's safety.
+#[derive(Clone, Copy)]
+pub(in crate::catalog) struct Hints {
+    pub(in crate::catalog) destructive: bool,
+    pub(in crate::catalog) read_only: bool,
+}
+
+/// Takes over what a definition says of its tool's safety.
+pub(in crate::catalog) fn take_hints(item: &mut SelectableItem, said: Hints) {
+    let declared = match said {
+        Hints { destructive: true, .. } => Safety::Destructive,
+        Hints { read_only: true, .. } => Safety::ReadOnly,
+        Hints { .. } => Safety::Undeclared,
     };
     settle_safety(item, declared);
     item.side_effects = item.safety != Safety::ReadOnly;

@@ -28,7 +28,7 @@ use self::document::{Document, Entry, Form, Located};
 pub use self::document::{FrontMatter, front_matter};
 pub use self::fields::describe;
 pub(super) use self::fields::{Fields, version_text};
-pub(super) use self::mcp::{begin, begin_prompt, settle_safety, take_hints, take_version, tool};
+pub(super) use self::mcp::{Hints, begin, begin_prompt, settle_safety, take_hints, take_version, tool};
 pub(super) use self::native::{FIELDS, all_metadata, is_version_of};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
