@@ -26,7 +26,6 @@ pub(crate) use dedup::TURNING;
 pub(super) use facts::{chosen_first, derived_from, tool_of};
 pub(super) use frame::shows_all;
 pub use render::one_line;
-pub use render::unescape;
 pub(super) use render::{SCHEMA, TOOLS, named};
 
 use self::frame::Frame;

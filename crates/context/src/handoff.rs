@@ -241,8 +241,18 @@ struct Entry {
     sensitivity: Sensitivity,
     artifact: Option<ArtifactRef>,
     source: Source,
-    /// Its rank within its part: what comes first is shown first.
-    order: (bool, usize, usize),
+    rank: Rank,
+}
+
+/// Where an entry stands within its part: what comes first is shown first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Rank {
+    /// Whether it comes behind all for which this is not said.
+    is_behind: bool,
+    /// Then what is closest to what was asked.
+    distance: usize,
+    /// The order of those that are equally close.
+    turn: usize,
 }
 
 impl Entry {
@@ -254,7 +264,7 @@ impl Entry {
             sensitivity: item.sensitivity,
             artifact: None,
             source: Source::Event(item.kind),
-            order: (false, 0, 0),
+            rank: Rank::default(),
         }
     }
 
@@ -290,6 +300,11 @@ impl Asked {
     fn relevance(&mut self, text: &str) -> usize {
         let shared = self.terms.set(beginning(text)).intersection(&self.query);
         shared * 1000 / self.query.len().max(1)
+    }
+
+    /// How far a text is from the query: less, the more of its terms it has.
+    fn distance(&mut self, text: &str) -> usize {
+        1000 - self.relevance(text).min(1000)
     }
 
     /// As many sentences as fit into `most` characters: the first one, then those that the query asks for, then the
@@ -438,14 +453,15 @@ fn for_advice(
     let open = found.entry(Part::Plan).or_default();
     open.retain(|entry| !is_done(&entry.body));
     // What is asked comes before the steps of the plan, the latest first.
-    open.iter_mut().for_each(|entry| entry.order.1 += 1);
+    open.iter_mut().for_each(|entry| entry.rank.distance += 1);
     let mut rest: BTreeMap<&str, String> = BTreeMap::new();
     for item in visible().filter(|item| item.kind == ItemKind::AgentMsg) {
         let is_open = |said: &String| said.ends_with(['?', '？']) || announces(said, UNDECIDED);
         let (asked, decided): (Vec<String>, Vec<String>) =
             sentences(beginning(&item.text)).into_iter().partition(is_open);
         for sentence in &asked {
-            open.push(Entry { order: (false, 0, usize::MAX - open.len()), ..Entry::of(item, sentence) });
+            let rank = Rank { turn: usize::MAX - open.len(), ..Rank::default() };
+            open.push(Entry { rank, ..Entry::of(item, sentence) });
         }
         if !asked.is_empty() {
             rest.insert(item.id.as_str(), decided.join(" "));
@@ -477,7 +493,7 @@ fn packed(
     let mut pieces: Vec<Piece> = Vec::new();
     for (place, (layout, entries)) in (0..).zip(parts) {
         let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by_key(|&at| (entries[at].order, at));
+        order.sort_by_key(|&at| (entries[at].rank, at));
         let forms =
             LENGTHS.map(|most| entries.iter().map(|entry| entry.written(most, asked, audience)).collect::<Vec<_>>());
         let &Layout { heading, least, later, .. } = *layout;
@@ -593,132 +609,183 @@ pub(crate) fn gist(transcript: &Transcript, hidden: &[bool], most: usize) -> Opt
 
 /// Everything that could be said, by part, in time order.
 fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mut Asked) -> BTreeMap<Part, Vec<Entry>> {
-    let mut parts: BTreeMap<Part, Vec<Entry>> = BTreeMap::new();
     let visible: Vec<(usize, &ContextItem)> =
         transcript.items().iter().enumerate().filter(|(position, _)| !hidden[*position]).collect();
-    let of_kind = |kind: ItemKind| visible.iter().filter(move |(_, item)| item.kind == kind).map(|(at, _)| *at);
-    let (first, last) = (of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::UserTurn).next_back());
-    let plan = of_kind(ItemKind::PlanState).next_back();
-    let mut answered = HashSet::new();
-    let mut worked: BTreeMap<String, usize> = BTreeMap::new();
-    for (position, item) in &visible {
-        if let (ItemKind::ToolResult, Some(call)) = (item.kind, transcript.parent(*position)) {
-            answered.insert(call);
-            if !failed(item) {
-                worked.insert(tool_of(&transcript.items()[call]), *position);
-            }
-        }
-    }
+    let course = Course::of(transcript, &visible);
+    let mut collected = Collected { transcript, course, asked, parts: BTreeMap::new() };
     for (position, item) in visible {
-        let text = beginning(&item.text);
-        // Later before earlier, among equals.
-        let recency = transcript.len() - position;
-        let relevance = 1000 - asked.relevance(text).min(1000);
-        let mut add = |part: Part, entry: Entry, order: (bool, usize, usize)| {
-            parts.entry(part).or_default().push(Entry { order, ..entry });
-        };
-        match item.kind {
-            ItemKind::UserTurn => {
-                let goes_first = Some(position) == first || Some(position) == last;
-                let is_short = text.chars().count() <= LENGTHS[0];
-                let rules = demands(text);
-                if is_short && (goes_first || rules.is_empty()) {
-                    // It is shown whole, with the rules in it.
-                    add(Part::Goal, Entry::of(item, &item.text), (!goes_first, relevance, recency));
-                } else {
-                    for rule in &rules {
-                        add(Part::Rules, Entry::of(item, rule), (true, relevance, recency));
-                    }
-                    // A short turn is not said twice: what is no rule in it is what was asked for.
-                    let asked = if is_short {
-                        let rest = sentences(text).into_iter().filter(|sentence| !rules.contains(sentence));
-                        rest.collect::<Vec<_>>().join(" ")
-                    } else {
-                        item.text.clone()
-                    };
-                    add(Part::Goal, Entry::of(item, asked), (!goes_first, relevance, recency));
-                }
-            }
-            ItemKind::Policy => add(Part::Rules, Entry::of(item, &item.text), (false, relevance, position)),
-            ItemKind::PlanState if Some(position) == plan => {
-                for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
-                    add(Part::Plan, Entry::of(item, line), (is_done(line), 0, number));
-                }
-            }
-            ItemKind::PlanState => {}
-            ItemKind::AgentMsg => {
-                let undecided = !announces(text, DECIDED);
-                add(Part::Decisions, Entry::of(item, &item.text), (undecided, relevance, recency));
-            }
-            ItemKind::ToolCall if !answered.contains(&position) => {
-                let call = format!("no result yet: {}", short(&named(item, text), MOST_CALL));
-                add(Part::Plan, Entry::of(item, call), (false, 1, recency));
-            }
-            ItemKind::ToolCall => {}
-            ItemKind::ToolResult => {
-                let call = transcript.parent(position).map(|call| &transcript.items()[call]);
-                let made = call.map(|call| short(&named(call, beginning(&call.text)), MOST_CALL));
-                let mut lead = made.map(|made| format!("{made}: ")).unwrap_or_default();
-                if failed(item) {
-                    let again = call.and_then(|call| worked.get(&tool_of(call))).is_some_and(|later| *later > position);
-                    if again {
-                        lead.push_str("(a later call of this tool worked) ");
-                    }
-                    let entry = Entry { lead, source: Source::Failure, ..Entry::of(item, &item.text) };
-                    add(Part::Failed, entry, (again, relevance, recency));
-                } else {
-                    if let Some(artifact) = &item.artifact {
-                        lead.push_str(&format!("[{}, {} bytes] ", artifact.handle, artifact.size_bytes));
-                    }
-                    let entry = Entry { lead, artifact: item.artifact.clone(), ..Entry::of(item, &item.text) };
-                    add(Part::Found, entry, (false, relevance, recency));
-                }
-            }
-            ItemKind::DocSnippet | ItemKind::RetrievedDoc => {
-                add(Part::Found, Entry::of(item, &item.text), (false, relevance, recency));
-            }
-            ItemKind::MemoryFact => {
-                let taken = item.metadata.get(TAKEN_FROM).and_then(serde_json::Value::as_str).and_then(derived_from);
-                let part = if taken.is_some() { Part::Taken } else { Part::Facts };
-                parts
-                    .entry(part)
-                    .or_default()
-                    .push(Entry { order: (false, relevance, recency), ..Entry::of(item, &item.text) });
-            }
-        }
+        collected.event(position, item);
     }
     let event_of = |fact: &Fact| derived_from(&fact.key).and_then(|id| transcript.position(id));
     let shown = memory.facts.iter().filter(|fact| event_of(fact).is_none_or(|position| !hidden[position]));
     for (number, fact) in chosen_first(transcript, shown).1.into_iter().enumerate() {
-        let event = event_of(fact);
-        let sensitivity = event.map(|position| transcript.items()[position].sensitivity).unwrap_or_default();
-        let relevance = 1000 - asked.relevance(&format!("{} {}", fact.key, beginning(&fact.value))).min(1000);
+        let sensitivity = event_of(fact).map(|position| transcript.items()[position].sensitivity);
+        collected.fact(number, fact, sensitivity.unwrap_or_default());
+    }
+    for (number, episode) in memory.episodes.iter().enumerate() {
+        collected.episode(memory.episodes.len() - number, episode);
+    }
+    collected.parts
+}
+
+/// What the whole conversation says of single events, each by its position.
+struct Course {
+    /// What the user said first and last.
+    ends: [Option<usize>; 2],
+    /// The latest plan.
+    plan: Option<usize>,
+    /// The calls that have a result.
+    answered: HashSet<usize>,
+    /// The last result of each tool that is no failure.
+    worked: BTreeMap<String, usize>,
+}
+
+impl Course {
+    fn of(transcript: &Transcript, visible: &[(usize, &ContextItem)]) -> Self {
+        let of_kind = |kind: ItemKind| visible.iter().filter(move |(_, item)| item.kind == kind).map(|(at, _)| *at);
+        let mut course = Self {
+            ends: [of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::UserTurn).next_back()],
+            plan: of_kind(ItemKind::PlanState).next_back(),
+            answered: HashSet::new(),
+            worked: BTreeMap::new(),
+        };
+        for (position, item) in visible {
+            if let (ItemKind::ToolResult, Some(call)) = (item.kind, transcript.parent(*position)) {
+                course.answered.insert(call);
+                if !failed(item) {
+                    course.worked.insert(tool_of(&transcript.items()[call]), *position);
+                }
+            }
+        }
+        course
+    }
+}
+
+/// What could be said so far, by part.
+struct Collected<'a> {
+    transcript: &'a Transcript,
+    course: Course,
+    asked: &'a mut Asked,
+    parts: BTreeMap<Part, Vec<Entry>>,
+}
+
+impl Collected<'_> {
+    fn add(&mut self, part: Part, entry: Entry, rank: Rank) {
+        self.parts.entry(part).or_default().push(Entry { rank, ..entry });
+    }
+
+    fn event(&mut self, position: usize, item: &ContextItem) {
+        let text = beginning(&item.text);
+        // Later before earlier, among equals.
+        let turn = self.transcript.len() - position;
+        let rank = Rank { is_behind: false, distance: self.asked.distance(text), turn };
+        match item.kind {
+            ItemKind::UserTurn => self.turn(position, item, rank),
+            ItemKind::Policy => {
+                self.add(Part::Rules, Entry::of(item, &item.text), Rank { turn: position, ..rank });
+            }
+            ItemKind::PlanState if Some(position) == self.course.plan => {
+                for (turn, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+                    self.add(Part::Plan, Entry::of(item, line), Rank { is_behind: is_done(line), distance: 0, turn });
+                }
+            }
+            ItemKind::PlanState => {}
+            ItemKind::AgentMsg => {
+                let is_behind = !announces(text, DECIDED);
+                self.add(Part::Decisions, Entry::of(item, &item.text), Rank { is_behind, ..rank });
+            }
+            ItemKind::ToolCall if !self.course.answered.contains(&position) => {
+                let call = format!("no result yet: {}", short(&named(item, text), MOST_CALL));
+                self.add(Part::Plan, Entry::of(item, call), Rank { distance: 1, ..rank });
+            }
+            ItemKind::ToolCall => {}
+            ItemKind::ToolResult => self.result(position, item, rank),
+            ItemKind::DocSnippet | ItemKind::RetrievedDoc => self.add(Part::Found, Entry::of(item, &item.text), rank),
+            ItemKind::MemoryFact => {
+                let taken = item.metadata.get(TAKEN_FROM).and_then(serde_json::Value::as_str).and_then(derived_from);
+                let part = if taken.is_some() { Part::Taken } else { Part::Facts };
+                self.add(part, Entry::of(item, &item.text), rank);
+            }
+        }
+    }
+
+    /// What the user said: the goal, and the rules in it.
+    fn turn(&mut self, position: usize, item: &ContextItem, rank: Rank) {
+        let text = beginning(&item.text);
+        let goes_first = self.course.ends.contains(&Some(position));
+        let of_goal = Rank { is_behind: !goes_first, ..rank };
+        let is_short = text.chars().count() <= LENGTHS[0];
+        let rules = demands(text);
+        if is_short && (goes_first || rules.is_empty()) {
+            // It is shown whole, with the rules in it.
+            self.add(Part::Goal, Entry::of(item, &item.text), of_goal);
+            return;
+        }
+        for rule in &rules {
+            self.add(Part::Rules, Entry::of(item, rule), Rank { is_behind: true, ..rank });
+        }
+        // A short turn is not said twice: what is no rule in it is what was asked for.
+        let asked = if is_short {
+            let rest = sentences(text).into_iter().filter(|sentence| !rules.contains(sentence));
+            rest.collect::<Vec<_>>().join(" ")
+        } else {
+            item.text.clone()
+        };
+        self.add(Part::Goal, Entry::of(item, asked), of_goal);
+    }
+
+    /// What a call returned: what was found, or what failed.
+    fn result(&mut self, position: usize, item: &ContextItem, rank: Rank) {
+        let call = self.transcript.parent(position).map(|call| &self.transcript.items()[call]);
+        let made = call.map(|call| short(&named(call, beginning(&call.text)), MOST_CALL));
+        let mut lead = made.map(|made| format!("{made}: ")).unwrap_or_default();
+        if failed(item) {
+            let later = call.and_then(|call| self.course.worked.get(&tool_of(call)));
+            let is_behind = later.is_some_and(|later| *later > position);
+            if is_behind {
+                lead.push_str("(a later call of this tool worked) ");
+            }
+            let entry = Entry { lead, source: Source::Failure, ..Entry::of(item, &item.text) };
+            self.add(Part::Failed, entry, Rank { is_behind, ..rank });
+        } else {
+            if let Some(artifact) = &item.artifact {
+                lead.push_str(&format!("[{}, {} bytes] ", artifact.handle, artifact.size_bytes));
+            }
+            let entry = Entry { lead, artifact: item.artifact.clone(), ..Entry::of(item, &item.text) };
+            self.add(Part::Found, entry, rank);
+        }
+    }
+
+    /// A remembered fact, whose place among the facts is `turn`.
+    fn fact(&mut self, turn: usize, fact: &Fact, sensitivity: Sensitivity) {
+        let distance = self.asked.distance(&format!("{} {}", fact.key, beginning(&fact.value)));
         // Of the key of what was taken from a result only the result says something, and stands behind it.
         let taken = derived_from(&fact.key).is_some();
-        let part = if taken { Part::Taken } else { Part::Facts };
-        parts.entry(part).or_default().push(Entry {
+        let entry = Entry {
             from: fact.key.clone(),
             lead: if taken { String::new() } else { format!("{}: ", short(&fact.key, MOST_CALL)) },
             body: fact.value.clone(),
             sensitivity,
             artifact: None,
             source: Source::Fact(fact.clone()),
-            order: (false, relevance, number),
-        });
+            rank: Rank { is_behind: false, distance, turn },
+        };
+        self.parts.entry(if taken { Part::Taken } else { Part::Facts }).or_default().push(entry);
     }
-    for (number, episode) in memory.episodes.iter().enumerate() {
-        let relevance = 1000 - asked.relevance(&episode.summary).min(1000);
-        parts.entry(Part::Facts).or_default().push(Entry {
+
+    /// An earlier session. The one with the lowest `turn` comes first.
+    fn episode(&mut self, turn: usize, episode: &Episode) {
+        let distance = self.asked.distance(&episode.summary);
+        self.parts.entry(Part::Facts).or_default().push(Entry {
             from: episode.id.clone(),
             lead: "before: ".to_owned(),
             body: episode.summary.clone(),
             sensitivity: Sensitivity::default(),
             artifact: None,
             source: Source::Episode(episode.clone()),
-            order: (true, relevance, memory.episodes.len() - number),
+            rank: Rank { is_behind: true, distance, turn },
         });
     }
-    parts
 }
 
 /// Whether the call failed: the log says so, or the text of the result begins so.

@@ -117,10 +117,9 @@ impl Hook {
 /// The hooks of a conversation. Threads share them by reference.
 #[derive(Default)]
 pub struct Hooks {
-    summarizer: Option<Hook>,
-    token_counter: Option<Hook>,
-    redactor: Option<Hook>,
-    /// Whether a text is withheld for which the redactor has no answer.
+    by_kind: BTreeMap<HookKind, Hook>,
+    /// Whether a text is withheld for which the redactor has no answer. It holds for each redactor, also one that comes in
+    /// place of another.
     withholds: bool,
     notes: Mutex<BTreeMap<String, usize>>,
     /// How long they may be waited for altogether, and until when that is.
@@ -129,8 +128,8 @@ pub struct Hooks {
 
 impl std::fmt::Debug for Hooks {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let there = [self.summarizer.is_some(), self.token_counter.is_some(), self.redactor.is_some()];
-        formatter.debug_tuple("Hooks").field(&there).finish()
+        let kinds: Vec<&HookKind> = self.by_kind.keys().collect();
+        formatter.debug_tuple("Hooks").field(&kinds).finish()
     }
 }
 
@@ -161,12 +160,7 @@ impl Hooks {
     /// say. Questions of more than `max_bytes` bytes are not asked; who answers bounds the time and the size of an answer.
     #[must_use]
     pub fn with(mut self, kind: HookKind, exchange: Box<dyn Exchange>, max_bytes: usize) -> Self {
-        let opened = Some(Hook::new(exchange.into(), max_bytes));
-        match kind {
-            HookKind::Summarizer => self.summarizer = opened,
-            HookKind::TokenCounter => self.token_counter = opened,
-            HookKind::Redactor => self.redactor = opened,
-        }
+        self.by_kind.insert(kind, Hook::new(exchange.into(), max_bytes));
         self
     }
 
@@ -181,7 +175,7 @@ impl Hooks {
     /// The same with another way to each of them.
     #[must_use]
     pub fn through(mut self, way: impl Fn(Arc<dyn Exchange>) -> Arc<dyn Exchange>) -> Self {
-        for hook in [&mut self.summarizer, &mut self.token_counter, &mut self.redactor].into_iter().flatten() {
+        for hook in self.by_kind.values_mut() {
             hook.exchange = way(Arc::clone(&hook.exchange));
         }
         self
@@ -191,12 +185,9 @@ impl Hooks {
     /// when `patience` is over.
     #[must_use]
     pub fn for_request(&self, patience: Duration) -> Self {
-        let same =
-            |hook: &Option<Hook>| hook.as_ref().map(|hook| Hook::new(Arc::clone(&hook.exchange), hook.max_bytes));
+        let same = |hook: &Hook| Hook::new(Arc::clone(&hook.exchange), hook.max_bytes);
         Self {
-            summarizer: same(&self.summarizer),
-            token_counter: same(&self.token_counter),
-            redactor: same(&self.redactor),
+            by_kind: self.by_kind.iter().map(|(kind, hook)| (*kind, same(hook))).collect(),
             withholds: self.withholds,
             notes: Mutex::default(),
             patience: Some((patience, Instant::now() + patience)),
@@ -221,13 +212,8 @@ impl Hooks {
     }
 
     /// What a hook answers, read by `read`; `None` where there is none, or where it failed, which is then noted.
-    fn asked<T>(
-        &self,
-        (kind, hook): (HookKind, Option<&Hook>),
-        question: &Value,
-        read: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<T> {
-        let hook = hook?;
+    fn asked<T>(&self, kind: HookKind, question: &Value, read: impl FnOnce(&Value) -> Result<T, String>) -> Option<T> {
+        let hook = self.by_kind.get(&kind)?;
         if hook.failures().is_resting() {
             self.note(kind, &format!("not asked for {} s after {MOST_FAILURES} failures", REST.as_secs()));
             return None;
@@ -264,23 +250,27 @@ impl Hooks {
         }
     }
 
+    fn has(&self, kind: HookKind) -> bool {
+        self.by_kind.contains_key(&kind)
+    }
+
     /// The summariser, where there is one.
     #[must_use]
     pub fn summarizer(&self) -> Option<&dyn Summarizer> {
-        self.summarizer.is_some().then_some(self as &dyn Summarizer)
+        self.has(HookKind::Summarizer).then_some(self as &dyn Summarizer)
     }
 
     /// The redactor, where there is one.
     #[must_use]
     pub fn redactor(&self) -> Option<&dyn Redactor> {
-        self.redactor.is_some().then_some(self as &dyn Redactor)
+        self.has(HookKind::Redactor).then_some(self as &dyn Redactor)
     }
 
     /// The tokens of a text by the token counter; `None` without one, or where it fails.
     #[must_use]
     pub fn count(&self, text: &str) -> Option<usize> {
         let question = json!({"do": "count", "text": text});
-        self.asked((HookKind::TokenCounter, self.token_counter.as_ref()), &question, |answer| {
+        self.asked(HookKind::TokenCounter, &question, |answer| {
             let tokens = answer.get("tokens").and_then(Value::as_u64).and_then(|tokens| usize::try_from(tokens).ok());
             tokens.ok_or_else(|| "the answer has no `tokens`, or it is not a number".to_owned())
         })
@@ -301,7 +291,7 @@ impl Hooks {
         let mut notes = Vec::new();
         // Header and footer stay, however little room there is.
         let mut least = 0;
-        if self.token_counter.is_some() {
+        if self.has(HookKind::TokenCounter) {
             for round in 0.. {
                 let one = pack(&mut made);
                 let Some(tokens) = (if one.prompt.is_empty() { Some(0) } else { self.count(&one.prompt) }) else {
@@ -347,7 +337,7 @@ impl Redactor for Hooks {
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let ours = redact(text).text;
         let question = json!({"do": "redact", "text": ours});
-        match self.asked((HookKind::Redactor, self.redactor.as_ref()), &question, text_of) {
+        match self.asked(HookKind::Redactor, &question, text_of) {
             Some(theirs) => Cow::Owned(theirs),
             // There is nothing to see in a text of white space, and metadata has many such.
             None if self.withholds && !ours.trim().is_empty() => Cow::Owned(WITHHELD.to_owned()),
@@ -370,9 +360,8 @@ impl Summarizer for Hooks {
 
 impl Hooks {
     fn summary(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> Option<String> {
-        let hook = self.summarizer.as_ref()?;
         let question = json!({"do": "summarize", "content": content, "media_type": media_type, "tokens": cap});
-        self.asked((HookKind::Summarizer, Some(hook)), &question, |answer| {
+        self.asked(HookKind::Summarizer, &question, |answer| {
             let text = text_of(answer)?;
             match estimator.count(&text) {
                 tokens if tokens > cap => Err(format!("the summary has more than the {cap} tokens allowed")),
@@ -400,9 +389,16 @@ impl Process {
 /// waiting. A lock of the standard library promises neither that nor a bounded wait.
 #[derive(Default)]
 struct Turns {
-    /// Whose turn it is, and who waits behind it; then the number of the next one.
-    queue: Mutex<(VecDeque<u64>, u64)>,
+    queue: Mutex<Queue>,
     moved: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Whose turn it is, and who waits behind it.
+    waiting: VecDeque<u64>,
+    /// The number of who comes next.
+    next: u64,
 }
 
 /// What ends with this is somebody's turn.
@@ -412,24 +408,24 @@ impl Turns {
     /// The next turn, if it comes within `patience`.
     fn next(&self, patience: Duration) -> Option<Turn<'_>> {
         let mut queue = lock(&self.queue);
-        let own = queue.1;
-        queue.1 += 1;
-        queue.0.push_back(own);
-        let waits = |queue: &mut (VecDeque<u64>, u64)| queue.0.front() != Some(&own);
+        let own = queue.next;
+        queue.next += 1;
+        queue.waiting.push_back(own);
+        let waits = |queue: &mut Queue| queue.waiting.front() != Some(&own);
         let (mut queue, _) =
             self.moved.wait_timeout_while(queue, patience, waits).unwrap_or_else(PoisonError::into_inner);
-        if queue.0.front() == Some(&own) {
+        if queue.waiting.front() == Some(&own) {
             return Some(Turn(self));
         }
         // Nobody waits for this one.
-        queue.0.retain(|other| *other != own);
+        queue.waiting.retain(|other| *other != own);
         None
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        lock(&self.0.queue).0.pop_front();
+        lock(&self.0.queue).waiting.pop_front();
         self.0.moved.notify_all();
     }
 }
@@ -490,17 +486,24 @@ fn identified(question: &str) -> (String, String) {
     (id, line)
 }
 
-/// The programs that were started and not ended yet, each with the process that did it: one that was forked has the list of
-/// its parent. Then whether no more are started.
-static STARTED: Mutex<(BTreeSet<(u32, u32)>, bool)> = Mutex::new((BTreeSet::new(), false));
+/// What this process started.
+struct Started {
+    /// The programs that were not ended yet, each behind the process that started it: one that was forked has the list of its
+    /// parent.
+    programs: BTreeSet<(u32, u32)>,
+    /// Whether no more are started.
+    is_over: bool,
+}
+
+static STARTED: Mutex<Started> = Mutex::new(Started { programs: BTreeSet::new(), is_over: false });
 
 /// Ends the programs of hooks that this process started, with all that they started, and starts no more. For the end of a
 /// process: what is at work for a thread that nobody waits for would outlive it.
 pub fn end_programs() {
     let mut started = lock(&STARTED);
-    started.1 = true;
+    started.is_over = true;
     let own = std::process::id();
-    started.0.iter().filter(|(by, _)| *by == own).for_each(|(_, program)| end_group(*program));
+    started.programs.iter().filter(|(by, _)| *by == own).for_each(|(_, program)| end_group(*program));
 }
 
 /// Ends what a program started, which holds on to its streams, and on Unix the program. All of it may have ended already.
@@ -520,7 +523,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut started = lock(&STARTED);
         end_group(self.child.id());
-        started.0.remove(&(std::process::id(), self.child.id()));
+        started.programs.remove(&(std::process::id(), self.child.id()));
         drop(started);
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -535,11 +538,11 @@ impl Running {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut started = lock(&STARTED);
-        if started.1 {
+        if started.is_over {
             return Err("the process is about to end".to_owned());
         }
         let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
-        started.0.insert((std::process::id(), child.id()));
+        started.programs.insert((std::process::id(), child.id()));
         drop(started);
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(format!("`{program}` has no streams"));
@@ -844,7 +847,7 @@ mod tests {
         let asked = Arc::default();
         let hooks = Hooks::default().with(HookKind::Redactor, Box::new(Counted(Arc::clone(&asked))), usize::MAX);
         let rested = || {
-            let mut failures = hooks.redactor.as_ref().unwrap().failures();
+            let mut failures = hooks.by_kind[&HookKind::Redactor].failures();
             failures.last = failures.last.and_then(|last| last.checked_sub(REST));
         };
         let redacted =

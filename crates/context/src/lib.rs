@@ -23,7 +23,7 @@ pub mod summary;
 pub mod view;
 mod xml;
 
-pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, one_line, unescape};
+pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, one_line};
 pub use config::{
     Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, Headings, KindPriority, MemoryConfig,
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,

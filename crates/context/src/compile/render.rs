@@ -3,7 +3,7 @@
 //! A section is `[LABEL]`, a line break and the item's text; a blank line is between sections. Content cannot pass for
 //! a heading: a line of it that looks like one gets a backslash before its bracket, and a line that already has
 //! backslashes there gets one more, so a reader who removes one backslash before the bracket of such a line gets the
-//! original text ([`unescape`]). A line looks like a heading when it is a bracketed label and nothing else, or when it
+//! original text. A line looks like a heading when it is a bracketed label and nothing else, or when it
 //! begins with one of our own labels in brackets, in any case of letters.
 
 use std::borrow::Cow;
@@ -120,8 +120,8 @@ fn own_label(text: &str) -> Option<String> {
 
 /// Whether this module writes the label itself.
 fn is_ours(label: &str) -> bool {
-    let kinds = ItemKind::ALL.iter().map(|&kind| kind_label(kind));
-    kinds.chain([EPISODES, FACTS, TOOLS, SCHEMA]).any(|own| own.eq_ignore_ascii_case(label.trim()))
+    let kinds = ItemKind::ALL.map(kind_label);
+    kinds.into_iter().chain([EPISODES, FACTS, TOOLS, SCHEMA]).any(|own| own.eq_ignore_ascii_case(label.trim()))
 }
 
 fn is_label(character: char) -> bool {
@@ -159,47 +159,27 @@ fn is_blank(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
 }
 
-/// The text with a backslash before the bracket of each line that looks like a heading.
+/// The text with a backslash before the bracket of each line that looks like a heading after blanks and backslashes.
 fn escape(text: &str) -> Cow<'_, str> {
-    rewrite(text, |_, bracket| Some((bracket, "\\")))
-}
-
-/// The text that was given to `escape`: for readers of prompts.
-#[must_use]
-pub fn unescape(text: &str) -> String {
-    rewrite(text, |slashes, bracket| (slashes > 0).then(|| (bracket - 1, ""))).into_owned()
-}
-
-/// Goes through the lines that look like headings after blanks and backslashes. `change` gets the number of backslashes
-/// and the position of the bracket in the text; it returns where the original text stops and what is inserted, after
-/// which the text continues at the bracket.
-fn rewrite(text: &str, change: impl Fn(usize, usize) -> Option<(usize, &'static str)>) -> Cow<'_, str> {
     if !text.contains('[') {
         return Cow::Borrowed(text);
     }
-    let mut written: Option<String> = None;
+    let mut written = String::new();
     let mut done = 0;
     for line in text.split_inclusive(is_break) {
-        let unblank = line.trim_start_matches(is_blank);
-        let bare = unblank.trim_start_matches('\\');
-        if !is_heading(bare.trim_end_matches(is_break)) {
-            continue;
-        }
-        let bracket = bare.as_ptr() as usize - text.as_ptr() as usize;
-        if let Some((end, insertion)) = change(unblank.len() - bare.len(), bracket) {
-            let written = written.get_or_insert_default();
-            written.push_str(&text[done..end]);
-            written.push_str(insertion);
+        let bare = line.trim_start_matches(is_blank).trim_start_matches('\\');
+        if is_heading(bare.trim_end_matches(is_break)) {
+            let bracket = bare.as_ptr() as usize - text.as_ptr() as usize;
+            written.push_str(&text[done..bracket]);
+            written.push('\\');
             done = bracket;
         }
     }
-    match written {
-        Some(mut written) => {
-            written.push_str(&text[done..]);
-            Cow::Owned(written)
-        }
-        None => Cow::Borrowed(text),
+    if written.is_empty() {
+        return Cow::Borrowed(text);
     }
+    written.push_str(&text[done..]);
+    Cow::Owned(written)
 }
 
 #[cfg(test)]
@@ -218,13 +198,25 @@ mod tests {
         item
     }
 
+    /// The text that was given to `escape`.
+    fn unescape(text: &str) -> String {
+        let original = |line: &str| {
+            let bare = line.trim_start_matches(is_blank).trim_start_matches('\\');
+            match line[..line.len() - bare.len()].strip_suffix('\\') {
+                Some(before) if is_heading(bare.trim_end_matches(is_break)) => format!("{before}{bare}"),
+                _ => line.to_owned(),
+            }
+        };
+        text.split_inclusive(is_break).map(original).collect()
+    }
+
     fn rendered(item: &ContextItem) -> String {
         section(item, &item.text).trim_end().to_owned()
     }
 
     #[test]
     fn each_kind_has_its_label() {
-        let all: Vec<String> = ItemKind::ALL.iter().map(|&kind| rendered(&item(kind, "text", json!({})))).collect();
+        let all = ItemKind::ALL.map(|kind| rendered(&item(kind, "text", json!({}))));
         insta::assert_snapshot!(all.join(" "), @r"
         [USER]
         text [ASSISTANT]

@@ -143,7 +143,7 @@ pub fn redact(text: &str) -> Redacted<'_> {
         match SCANNER.secret(text, anchor.start()).filter(|secret| secret.start >= done) {
             Some(Secret { family, start, end }) => {
                 out.push_str(text.get(done..start).unwrap_or_default());
-                out.push_str(&format!("{MARK}{family}]"));
+                out.push_str(&mark(family));
                 *found.entry(family).or_insert(0) += 1;
                 (done, at) = (end, end);
             }
@@ -209,7 +209,7 @@ pub fn redact_named<'t>(key: &str, value: &'t str) -> Cow<'t, str> {
         };
         if SCANNER.anchors.is_match(&name) && words().any(|word| family(word).is_some()) {
             let masked = words().map(|word| match family(word) {
-                Some(family) => Cow::Owned(format!("[REDACTED: {family}]")),
+                Some(family) => Cow::Owned(mark(family)),
                 None => Cow::Borrowed(word),
             });
             return Cow::Owned(masked.collect::<Vec<_>>().join(" "));
@@ -696,6 +696,11 @@ fn is_random(secret: &str) -> bool {
 
 /// How the marks of what was removed begin.
 const MARK: &str = "[REDACTED: ";
+
+/// What stands in place of a secret.
+fn mark(family: Family) -> String {
+    format!("{MARK}{family}]")
+}
 
 /// Whether a byte belongs to a value without quotes, as in [`ASSIGNED`].
 fn of_a_bare_value(byte: u8) -> bool {
