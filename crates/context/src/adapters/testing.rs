@@ -1,11 +1,16 @@
 //! Helpers for the tests of all formats.
 
+use std::cell::Cell;
+use std::fmt::Debug;
+
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 
 use super::parts::is_thought;
 use super::writer::failed;
 use super::{Conversation, Event};
+use crate::event::Transcript;
 
 const WORDS: &[&str] = &[
     "text",
@@ -115,6 +120,77 @@ pub(super) fn with(mut value: Value, extra: Map<String, Value>) -> Value {
         members.extend(extra);
     }
     value
+}
+
+/// Objects with a list of `lists` under `key`, and other members.
+pub(super) fn wrapped(key: &'static str, lists: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    (lists, extra()).prop_map(move |(list, extra)| with(json!({key: list}), extra))
+}
+
+/// Any JSON, and documents in which other values stand in some places.
+pub(super) fn near(documents: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..3);
+    let changed = (documents, changes).prop_map(|(mut document, changes)| {
+        for (place, value) in changes {
+            let mut places = Vec::new();
+            pointers(&document, String::new(), &mut places);
+            if let Some(there) = document.pointer_mut(&places[place.index(places.len())]) {
+                *there = value;
+            }
+        }
+        document
+    });
+    prop_oneof![1 => any_json(), 3 => changed]
+}
+
+/// The pointers to a value that stands at `at`, and to all in it.
+fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+    match value {
+        Value::Array(elements) => {
+            elements.iter().enumerate().for_each(|(place, value)| pointers(value, format!("{at}/{place}"), found));
+        }
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| pointers(value, format!("{at}/{key}"), found));
+        }
+        _ => {}
+    }
+    found.push(at);
+}
+
+/// What `read` takes of `documents` is a conversation that `write` writes as it was. It takes `least` of a hundred, or more.
+pub(super) fn round_trips<E: Debug>(
+    least: u32,
+    documents: impl Strategy<Value = Value>,
+    read: impl Fn(Value) -> Result<Conversation, E>,
+    write: impl Fn(&Conversation) -> Result<Value, E>,
+) {
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let taken = Cell::new(0);
+    let result = runner.run(&documents, |document| {
+        if let Ok(conversation) = read(document.clone()) {
+            taken.set(taken.get() + 1);
+            prop_assert_eq!(write(&conversation).unwrap(), document);
+            let events = conversation.events.into_iter().map(|event| event.item).collect();
+            prop_assert!(Transcript::new(events).is_ok());
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+    let (taken, all) = (taken.get(), runner.config().cases);
+    assert!(taken * 100 >= least * all, "{taken} of {all} documents were read");
+}
+
+/// As [`round_trips`], for a form with one line for each element of the documents.
+pub(super) fn round_trips_in_lines<E: Debug>(
+    least: u32,
+    documents: impl Strategy<Value = Value>,
+    read: impl Fn(&[u8]) -> Result<Conversation, E>,
+    write: impl Fn(&Conversation) -> Result<String, E>,
+) {
+    let lists = documents.prop_map(|document| if document.is_array() { document } else { json!([document]) });
+    let text = |list: &Value| list.as_array().unwrap().iter().map(|line| format!("{line}\n")).collect::<String>();
+    let list = |text: String| text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    round_trips(least, lists, |document| read(text(&document).as_bytes()), |read| write(read).map(list));
 }
 
 /// The events on one line each, for snapshots.
