@@ -26,7 +26,7 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 #[must_use]
 pub fn rows(samples: &[Sample], name: Option<&str>, root: &Path) -> Vec<TimingRow> {
     let machine = self::name(name);
-    let date = time::OffsetDateTime::now_utc().date().to_string();
+    let date = Day::now();
     let cpu = proc_line("/proc/cpuinfo", "model name", ':');
     let os = proc_line("/etc/os-release", "PRETTY_NAME", '=');
     let rustc = output("rustc", &["--version"]).trim_start_matches("rustc ").to_owned();
@@ -89,4 +89,37 @@ fn proc_line(path: &str, key: &str, separator: char) -> String {
 fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
     output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::timing::{Subject, Unit};
+    use super::*;
+
+    #[test]
+    fn rows_are_of_the_day_of_the_build_environment() {
+        const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+        if std::env::var(VARIABLE).as_deref() != Ok("1769817600") {
+            // A process has one environment for all of its tests, so the test is run again in one of its own.
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            again.args(["--exact", "eval::machine::tests::rows_are_of_the_day_of_the_build_environment"]);
+            let output = again.env(VARIABLE, "1769817600").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let sample = Sample {
+            subject: Subject::Search,
+            engine: None,
+            tools: None,
+            unit: Unit::Microseconds,
+            runs: 1,
+            median: 1.0,
+            p95: 1.0,
+            p99: 1.0,
+            mad: 0.0,
+        };
+        let rows = rows(&[sample], Some("desk"), Path::new("/"));
+        assert_eq!(rows[0].date.to_string(), "2026-01-31");
+    }
 }

@@ -121,7 +121,7 @@ impl Tables {
             let is_same = (day, [&origin.machine, &origin.revision]) == (&stated.recorded, [&own[0], &own[1]]);
             ensure!(is_same, "{} has a day, machine or revision that differs from its rows", manifest::FILE);
             if kind == Kind::Timings {
-                let name = table_name(&stated.recorded.to_string(), own[0].as_deref().unwrap_or_default());
+                let name = table_name(&stated.recorded, own[0].as_deref().unwrap_or_default());
                 ensure!(name == origin.file, "its rows are those of {name}");
             }
         }
@@ -158,9 +158,7 @@ impl Tables {
             self.timings.extend(timed);
         }
         let stated = all.into_iter().next();
-        stated
-            .map(|(day, machine, revision)| Ok(Stated { recorded: Day::try_from(day)?, machine, revision }))
-            .transpose()
+        Ok(stated.map(|(recorded, machine, revision)| Stated { recorded, machine, revision }))
     }
 
     /// Puts `rows`, a recording, in the place of an earlier one of that day and machine, as its file will.
@@ -195,7 +193,7 @@ pub fn write_timings(workspace: &Workspace, rows: &[TimingRow]) -> Result<()> {
 }
 
 /// The name of the file of a recording.
-fn table_name(day: &str, machine: &str) -> String {
+fn table_name(day: &Day, machine: &str) -> String {
     format!("{day}-{machine}.csv")
 }
 
@@ -327,7 +325,7 @@ mod tests {
     #[test]
     fn a_recording_replaces_that_of_its_day_and_machine() {
         let row = |date: &str, median: f64| TimingRow {
-            date: date.to_owned(),
+            date: Day::try_from(date.to_owned()).unwrap(),
             machine: "desk".to_owned(),
             cpu: "some".to_owned(),
             os: "some".to_owned(),

@@ -6,14 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::day::Day;
 use contextweaver_core::names::named;
 
 /// One measured distribution. The fields are the columns of the file, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimingRow {
-    /// Day of the recording, `YYYY-MM-DD`; rows are ordered by it as text.
-    pub date: String,
+    /// Day of the recording; rows are ordered by it.
+    pub date: Day,
     /// A short name of the machine, as in the file name.
     pub machine: String,
     /// The processor as the system names it.

@@ -40,7 +40,7 @@ impl<'a> Recording<'a> {
     /// The recording of the latest day (of several machines, the last by name); `None` without rows.
     #[must_use]
     pub fn newest(timings: &'a [TimingRow]) -> Option<Self> {
-        let key = |row: &'a TimingRow| (row.date.as_str(), row.machine.as_str());
+        let key = |row: &'a TimingRow| (&row.date, row.machine.as_str());
         let newest = timings.iter().map(key).max()?;
         let mut rows: Vec<&TimingRow> = timings.iter().filter(|row| key(row) == newest).collect();
         rows.sort_by(|left, right| {

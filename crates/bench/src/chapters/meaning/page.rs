@@ -214,6 +214,7 @@ fn figure(meaning: &Results<MeaningFacts>) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::day::Day;
     use crate::eval::record::{Loss, Outcome};
     use crate::eval::timing::Unit;
     use crate::results::recorded;
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn the_chapter_has_the_picture_and_the_cost_of_what_was_timed() {
         let row = |engine: &str, median: f64| TimingRow {
-            date: "2026-01-31".to_owned(),
+            date: Day::try_from("2026-01-31".to_owned()).unwrap(),
             machine: "desk".to_owned(),
             cpu: "some".to_owned(),
             os: "some".to_owned(),

@@ -8,7 +8,7 @@ use crate::eval::record::{
     Work,
 };
 use crate::eval::timing::{Subject, TimingRow, Unit};
-use crate::results::{Record, Results, recorded};
+use crate::results::{Day, Record, Results, recorded};
 
 const ENGINES: [(&str, f64); 5] =
     [("default", 0.0), ("bm25", -0.03), ("tfidf", -0.07), ("fuzzy", 0.012), ("beam", -0.16)];
@@ -93,7 +93,7 @@ fn timing(
     median: f64,
 ) -> TimingRow {
     TimingRow {
-        date: date.to_owned(),
+        date: Day::try_from(date.to_owned()).unwrap(),
         machine: "desk".to_owned(),
         cpu: "Some CPU @ 3.0 GHz".to_owned(),
         os: "Linux 6.1".to_owned(),

@@ -270,6 +270,7 @@ fn relative_figure(series: &[Series]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::day::Day;
     use crate::eval::record::Outcome;
     use crate::eval::timing::Unit;
     use crate::results::recorded;
@@ -295,7 +296,7 @@ mod tests {
 
     fn times() -> Vec<TimingRow> {
         let row = |subject, engine: Option<&str>, tools: usize, median: f64| TimingRow {
-            date: "2026-01-31".to_owned(),
+            date: Day::try_from("2026-01-31".to_owned()).unwrap(),
             machine: "desk".to_owned(),
             cpu: "CPU".to_owned(),
             os: "OS".to_owned(),
