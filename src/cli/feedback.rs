@@ -11,8 +11,10 @@ use serde::Serialize;
 
 use super::files::Files;
 use super::source::id_of;
+use super::terminal::line;
 use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::catalog::{LoadOptions, load};
+use contextweaver_core::text::on_one_line;
 use contextweaver_routing::{FeedbackLog, Observation};
 
 /// Keep a log of which queries led to which tools, for `route --feedback`
@@ -91,7 +93,7 @@ fn add(args: &AddArgs, out: &mut dyn Write) -> Result<Outcome> {
     let at = args.at.map_or_else(now, Ok).context("the clock is before 1970; give --at")?;
     let observation = Observation { at, query: args.query.clone(), tool, useful: !args.not_useful };
     FeedbackLog::append(&args.log, &observation)?;
-    writeln!(out, "added to {}", args.log.display())?;
+    line(out, format_args!("added to {}", args.log.display()))?;
     Ok(Outcome::Ok)
 }
 
@@ -129,12 +131,32 @@ fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
     writeln!(out, "{observations} of {of}, {damaged}")?;
     for (tool, Told { useful, not_useful, query }) in &tools {
         let against = if *not_useful > 0 { format!(", not useful {not_useful}") } else { String::new() };
-        writeln!(out, "{tool}: useful {useful}{against}; last: {}", printable(query))?;
+        line(out, format_args!("{tool}: useful {useful}{against}; last: {}", on_one_line(query, 100)))?;
     }
     Ok(Outcome::Ok)
 }
 
-/// One line without control characters.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).take(100).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_log_holds_steers_no_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log.jsonl");
+        let observation = Observation {
+            at: 1,
+            query: "who\u{1b}[2J\n\u{202e}is".to_owned(),
+            tool: "a:b\nc: useful 9".to_owned(),
+            useful: true,
+        };
+        FeedbackLog::append(&log, &observation).unwrap();
+        let mut out = Vec::new();
+        show(&ShowArgs { log, format: Format::Text }, &mut out).unwrap();
+        let shown = String::from_utf8(out).unwrap();
+        assert_eq!(
+            shown,
+            "1 observation of 1 tool, 0 damaged lines\na:b\\nc: useful 9: useful 1; last: who [2J \\u{202e}is\n"
+        );
+    }
 }

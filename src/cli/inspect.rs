@@ -11,8 +11,10 @@ use serde::Serialize;
 use super::files::{Files, write};
 use super::session::{PromptArgs, SessionSource, context_config, load};
 use super::source::CatalogSource;
+use super::terminal::{self, shown};
 use super::{Outcome, counted, in_one_line, print_json};
 use contextweaver_bench::report::html::{self, PromptPage};
+use contextweaver_bench::report::table::Table;
 use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
 use contextweaver_context::handoff::hidden;
 use contextweaver_context::store::database::Database;
@@ -22,7 +24,7 @@ use contextweaver_context::store::{
 use contextweaver_context::{ContextConfig, ContextPack};
 use contextweaver_core::catalog::definition_tokens;
 use contextweaver_core::files::ReadError;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, on_one_line};
 use contextweaver_routing::{ChoiceCard, Request, Router};
 
 /// Inspect a session: events, artifacts, facts, prompts
@@ -238,18 +240,13 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
             let path = path.display();
             for SessionProblem { line, reason } in &found.problems {
                 let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-                writeln!(out, "{path}{line}: {}", visible(reason))?;
+                terminal::line(out, format_args!("{path}{line}: {reason}"))?;
             }
             let Verification { events, artifacts, facts, episodes, problems } = &found;
             let whole = if ok { "whole".to_owned() } else { counted(problems.len(), "problem") };
-            writeln!(
-                out,
-                "{path}: {whole}; {}, {}, {}, {}",
-                counted(*events, "event"),
-                counted(*artifacts, "artifact"),
-                counted(*facts, "fact"),
-                counted(*episodes, "episode")
-            )?;
+            let held = [(events, "event"), (artifacts, "artifact"), (facts, "fact"), (episodes, "episode")];
+            let held = held.map(|(number, noun)| counted(*number, noun)).join(", ");
+            terminal::line(out, format_args!("{path}: {whole}; {held}"))?;
         }
     }
     Ok(if ok { Outcome::Ok } else { Outcome::Drift })
@@ -273,11 +270,6 @@ fn of_store(path: &Path) -> (Verification, Option<Session>) {
     }
 }
 
-/// Text that comes from outside, on a line of a terminal.
-fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 fn phase_row(pack: ContextPack, with_prompt: bool) -> PhaseRow {
     PhaseRow {
         phase: pack.phase,
@@ -299,11 +291,7 @@ const GLANCE: usize = 60;
 
 /// The beginning of a text on one line.
 fn glance(text: &str) -> String {
-    let mut shown: String = text.chars().take(GLANCE).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(GLANCE).is_some() {
-        shown.push('…');
-    }
-    shown
+    on_one_line(text, GLANCE)
 }
 
 fn about(item: &ContextItem) -> EventAbout<'_> {
@@ -318,37 +306,40 @@ fn about(item: &ContextItem) -> EventAbout<'_> {
 }
 
 fn markdown(report: &Report) -> String {
-    let mut text = format!("# Session\n\nFrom {}. Tokens by {}.\n", cell(report.source), report.token_estimator);
-    let rows = report.events.iter().map(|row| {
-        let EventRow { about, tokens } = row;
-        let optional = |text: Option<&str>| cell(text.unwrap_or_default());
-        vec![
-            cell(about.id),
+    let mut text = format!("# Session\n\nFrom {}. Tokens by {}.\n", shown(report.source), report.token_estimator);
+    let words = ["kind", "parent", "sensitivity", "artifact", "text"];
+    let mut events = Table::new(["id", "kind", "parent", "tokens", "sensitivity", "artifact", "text"]).words(&words);
+    for EventRow { about, tokens } in &report.events {
+        events.row([
+            shown(about.id),
             about.kind.to_owned(),
-            optional(about.parent_id),
+            shown(about.parent_id.unwrap_or_default()),
             tokens.to_string(),
             about.sensitivity.to_owned(),
-            optional(about.artifact),
-            cell(&about.text),
-        ]
-    });
-    let head = ["id", "kind", "parent", "tokens", "sensitivity", "artifact", "text"];
-    table(&mut text, "Events", &head, &rows.collect::<Vec<_>>());
-    let rows = report.artifacts.iter().map(|one| {
-        let handle = cell(one.handle.as_str());
-        vec![handle, cell(&one.media_type), one.size_bytes.to_string(), cell(&one.label), one.content_hash.to_string()]
-    });
-    table(&mut text, "Artifacts", &["handle", "media type", "bytes", "label", "sha256"], &rows.collect::<Vec<_>>());
-    let rows = report.facts.iter().map(|fact| vec![cell(&fact.key), cell(&fact.value)]);
-    table(&mut text, "Facts", &["key", "value"], &rows.collect::<Vec<_>>());
-    let rows = report.episodes.iter().map(|episode| vec![cell(&episode.id), cell(&episode.summary)]);
-    table(&mut text, "Episodes", &["id", "summary"], &rows.collect::<Vec<_>>());
-    let rows = report.phases.iter().map(|row| {
-        let PhaseRow { phase, budget, prompt_tokens, included, dropped, .. } = row;
-        let numbers = [budget, prompt_tokens, included, dropped].map(ToString::to_string);
-        [vec![phase.name().to_owned()], numbers.to_vec()].concat()
-    });
-    table(&mut text, "Prompts", &["phase", "budget", "tokens", "events shown", "left out"], &rows.collect::<Vec<_>>());
+            shown(about.artifact.unwrap_or_default()),
+            shown(&about.text),
+        ]);
+    }
+    section(&mut text, "Events", &events);
+    let words = ["media type", "label", "sha256"];
+    let mut artifacts = Table::new(["handle", "media type", "bytes", "label", "sha256"]).words(&words);
+    for one in &report.artifacts {
+        let (handle, hash) = (shown(one.handle.as_str()), one.content_hash.to_string());
+        artifacts.row([handle, shown(&one.media_type), one.size_bytes.to_string(), shown(&one.label), hash]);
+    }
+    section(&mut text, "Artifacts", &artifacts);
+    let mut facts = Table::new(["key", "value"]).words(&["value"]);
+    report.facts.iter().for_each(|fact| facts.row([shown(&fact.key), shown(&fact.value)]));
+    section(&mut text, "Facts", &facts);
+    let mut episodes = Table::new(["id", "summary"]).words(&["summary"]);
+    report.episodes.iter().for_each(|episode| episodes.row([shown(&episode.id), shown(&episode.summary)]));
+    section(&mut text, "Episodes", &episodes);
+    let mut prompts = Table::new(["phase", "budget", "tokens", "events shown", "left out"]);
+    for PhaseRow { phase, budget, prompt_tokens, included, dropped, .. } in &report.phases {
+        let [budget, tokens, included, dropped] = [budget, prompt_tokens, included, dropped].map(ToString::to_string);
+        prompts.row([phase.name().to_owned(), budget, tokens, included, dropped]);
+    }
+    section(&mut text, "Prompts", &prompts);
     if let Some(routing) = &report.routing {
         routed(&mut text, routing);
     }
@@ -363,12 +354,12 @@ fn markdown(report: &Report) -> String {
 
 /// The cards of a query, and the definitions that they stand for.
 fn routed(text: &mut String, Routing { query, no_tool_fits, tools }: &Routing) {
-    let title = format!("Tools for: {}", cell(query));
-    let rows = tools.iter().map(|row| {
-        let ToolRow { card, card_tokens, definition_tokens, .. } = row;
-        vec![cell(card), card_tokens.to_string(), definition_tokens.to_string()]
-    });
-    table(text, &title, &["card", "tokens", "tokens of its definition"], &rows.collect::<Vec<_>>());
+    let title = format!("Tools for: {}", shown(query));
+    let mut cards = Table::new(["card", "tokens", "tokens of its definition"]);
+    for ToolRow { card, card_tokens, definition_tokens, .. } in tools {
+        cards.row([shown(card), card_tokens.to_string(), definition_tokens.to_string()]);
+    }
+    section(text, &title, &cards);
     let sum = |of: fn(&ToolRow) -> usize| tools.iter().map(of).sum::<usize>();
     let (cards, definitions) = (sum(|row| row.card_tokens), sum(|row| row.definition_tokens));
     text.push_str(&match tools.is_empty() {
@@ -385,20 +376,46 @@ fn longest_run_of_ticks(text: &str) -> usize {
 }
 
 /// Writes a table under its title; nothing without rows.
-fn table(text: &mut String, title: &str, head: &[&str], rows: &[Vec<String>]) {
-    if rows.is_empty() {
-        return;
-    }
-    let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
-    text.push_str(&format!("\n## {title}\n\n"));
-    text.push_str(&line(head.to_vec()));
-    text.push_str(&line(vec!["---"; head.len()]));
-    for row in rows {
-        text.push_str(&line(row.iter().map(String::as_str).collect()));
+fn section(text: &mut String, title: &str, table: &Table) {
+    if !table.is_empty() {
+        text.push_str(&format!("\n## {title}\n\n{}", table.unpadded_markdown()));
     }
 }
 
-/// Text that comes from outside, within a cell.
-fn cell(text: &str) -> String {
-    visible(text).replace('|', "\\|")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_stays_in_its_cell_and_steers_nothing() {
+        let about = EventAbout {
+            id: "u1\u{202e}",
+            kind: "user_turn",
+            parent_id: Some("p|1"),
+            sensitivity: "public",
+            artifact: None,
+            text: glance("a\n| b | <i>\u{1b}[2J*"),
+        };
+        let report = Report {
+            source: "x\n# Forged",
+            token_estimator: Estimator::Cl100kBase,
+            events: vec![EventRow { about, tokens: 7 }],
+            artifacts: Vec::new(),
+            facts: Vec::new(),
+            episodes: Vec::new(),
+            phases: Vec::new(),
+            routing: None,
+        };
+        insta::assert_snapshot!(markdown(&report), @r"
+        # Session
+
+        From x\n# Forged. Tokens by cl100k_base.
+
+        ## Events
+
+        | id | kind | parent | tokens | sensitivity | artifact | text |
+        | --- | --- | --- | --: | --- | --- | --- |
+        | u1\\u{202e} | user_turn | p\|1 | 7 | public |  | a \| b \| &lt;i> [2J\* |
+        ");
+    }
 }

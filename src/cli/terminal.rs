@@ -2,7 +2,8 @@
 //!
 //! Names and messages of servers, clients' files and recordings are printed for people who decide by what they read:
 //! an escape sequence could rewrite the screen, and a line end could begin a line that says what the program did not.
-//! Every line that may hold such text goes through here and stays one line.
+//! Every line that may hold such text goes through here and stays one line. Contents that were asked for, such as a prompt,
+//! are printed byte for byte.
 
 use std::fmt::Display;
 use std::io::{self, Write};

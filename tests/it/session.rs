@@ -186,7 +186,7 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     ## Events
 
     | id | kind | parent | tokens | sensitivity | artifact | text |
-    | --- | --- | --- | --- | --- | --- | --- |
+    | --- | --- | --- | --: | --- | --- | --- |
     | p1 | policy |  | 4 | public |  | Never name customers. |
     | u1 | user_turn |  | 7 | public |  | Why did the nightly job fail? |
     | tc1 | tool_call | u1 | 7 | public |  | logs.read(job='nightly') |
@@ -197,13 +197,13 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     ## Artifacts
 
     | handle | media type | bytes | label | sha256 |
-    | --- | --- | --- | --- | --- |
+    | --- | --- | --: | --- | --- |
     | artifact:result:tr1 | text/plain | 10109 | result of a call | 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a |
 
     ## Prompts
 
     | phase | budget | tokens | events shown | left out |
-    | --- | --- | --- | --- | --- |
+    | --- | --: | --: | --: | --: |
     | route | 2000 | 18 | 2 | 1 |
     | call | 3000 | 40 | 4 | 1 |
     | interpret | 4000 | 339 | 5 | 1 |
@@ -373,7 +373,7 @@ fn the_tools_of_a_query_are_shown_beside_a_session() {
         assert_eq!((&tool["card"], &tool["definition_tokens"]), (&line.into(), &in_catalog["tokens"]));
     }
     let shown = session(&files, &[&["inspect"], &routing[..]].concat()).stdout;
-    let title = "\n## Tools for: open an issue\n\n| card | tokens | tokens of its definition |\n| --- | --- | --- |\n";
+    let title = "\n## Tools for: open an issue\n\n| card | tokens | tokens of its definition |\n| --- | --: | --: |\n";
     let (_, table) = shown.split_once(title).unwrap_or_else(|| panic!("{shown}"));
     assert!(table.starts_with("| [1/2] forge:create_issue#"), "{shown}");
     assert!(table.ends_with(" tokens, their definitions 83.\n"), "{shown}");

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FirewallStats, ItemId, ItemKind, Phase, Sensitivity};
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, on_one_line};
 
 /// A compiled prompt and the record of its build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -232,9 +232,9 @@ fn table(text: &mut String, title: &str, rows: &[[String; 3]]) {
     }
 }
 
-/// An id as it is shown: ids come from outside, so on one line and without control characters.
+/// An id as it is shown: it comes from outside.
 fn flat(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    on_one_line(text, usize::MAX)
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 
 use super::markup::escaped_xml;
 
+/// Characters of the rule below a title in Markdown, at least.
+const LEAST_WIDTH: usize = 3;
+
 /// A header and rows of equal length.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -64,16 +67,28 @@ impl Table {
 
     /// A Markdown table, padded so that its source is readable too. Ends with a line feed.
     pub fn markdown(&self) -> String {
-        let titles: Vec<String> = self.columns.iter().map(|column| escaped(&column.title)).collect();
-        let rows: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(|cell| escaped(cell)).collect()).collect();
-        let widths = self.widths(&titles, &rows, 3);
-        let mut text = markdown_line(&self.padded(&titles, &widths));
-        let rule: Vec<String> =
-            self.columns.iter().zip(&widths).map(|(column, width)| column.align.rule(*width)).collect();
-        text.push_str(&markdown_line(&rule));
-        for row in &rows {
-            text.push_str(&markdown_line(&self.padded(row, &widths)));
+        let (titles, rows) = self.escaped();
+        let widths = self.widths(&titles, &rows, LEAST_WIDTH);
+        self.markdown_of(&titles, &rows, &widths)
+    }
+
+    /// As [`Self::markdown`], without padding: one long cell, of text from outside, makes no other row longer.
+    pub fn unpadded_markdown(&self) -> String {
+        let (titles, rows) = self.escaped();
+        self.markdown_of(&titles, &rows, &vec![0; self.columns.len()])
+    }
+
+    fn escaped(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let titles = self.columns.iter().map(|column| escaped(&column.title)).collect();
+        (titles, self.rows.iter().map(|row| row.iter().map(|cell| escaped(cell)).collect()).collect())
+    }
+
+    fn markdown_of(&self, titles: &[String], rows: &[Vec<String>], widths: &[usize]) -> String {
+        let mut text = markdown_line(&self.padded(titles, widths));
+        let rule = self.columns.iter().zip(widths).map(|(column, width)| column.align.rule((*width).max(LEAST_WIDTH)));
+        text.push_str(&markdown_line(&rule.collect::<Vec<_>>()));
+        for row in rows {
+            text.push_str(&markdown_line(&self.padded(row, widths)));
         }
         text
     }

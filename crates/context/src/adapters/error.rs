@@ -1,5 +1,6 @@
 //! The error of all adapters, and readers of members that return it.
 
+use contextweaver_core::text::on_one_line;
 use serde_json::{Map, Value};
 
 pub(super) use contextweaver_core::catalog::describe;
@@ -107,12 +108,7 @@ pub(super) fn text<'m>(members: &'m Map<String, Value>, key: &str, place: &str) 
 
 /// A piece of a document as it appears in a message: on one line and of bounded length.
 pub(super) fn shown(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut shown: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown
+    on_one_line(text, 60)
 }
 
 /// The first few names of a list, for a remark, and how many more there are; `None` for an empty list.

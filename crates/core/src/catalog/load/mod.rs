@@ -33,6 +33,7 @@ pub(super) use self::native::{FIELDS, all_metadata, is_version_of};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 use crate::files::{Unread, in_words, read_at_most};
+use crate::text::on_one_line;
 
 /// Larger files are refused: no real catalog comes near, and the whole file is held in memory.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -394,12 +395,7 @@ impl fmt::Display for Place {
 
 /// A name in a message: on one line and of bounded length whatever the file holds.
 pub(super) fn shortened(name: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut shown: String = name.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if name.chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown
+    on_one_line(name, 80)
 }
 
 /// The files of a folder that [`load`] reads, in its order.
