@@ -31,6 +31,7 @@ use super::fault::Fault;
 use super::http::{self, HttpLink};
 use super::in_process::InProcess;
 use super::mailbox::{Event, EventSender};
+use super::peer::Peer;
 use super::per_caller::{Connection, PerCaller};
 use super::stdio::{LineLink, Program};
 use super::toolset::Toolset;
@@ -117,6 +118,17 @@ enum Link {
     Lines(LineLink),
     Http(HttpLink),
     InProcess(InProcess),
+}
+
+impl Link {
+    /// The server at the other end; `None` for code of this process.
+    fn peer(&self) -> Option<&Arc<Peer>> {
+        match self {
+            Self::Lines(link) => Some(link.peer()),
+            Self::Http(link) => Some(link.peer()),
+            Self::InProcess(_) => None,
+        }
+    }
 }
 
 impl Upstream {
@@ -302,10 +314,10 @@ impl Upstream {
     /// Sends a notification, which is lost where the upstream is not connected or does not keep up.
     pub(crate) fn tell(&self, method: &str, params: Option<&Raw>) {
         let text = || message::notification(method, params);
-        match self.usable().as_deref() {
-            Some(Connected { link: Link::Lines(link), meta: None, .. }) => link.peer().try_send(text()),
-            Some(Connected { link: Link::Http(link), meta: None, .. }) => link.peer().try_send(text()),
-            _ => {}
+        if let Some(Connected { link, meta: None, .. }) = self.usable().as_deref()
+            && let Some(peer) = link.peer()
+        {
+            peer.try_send(text());
         }
     }
 
@@ -696,19 +708,16 @@ impl Connected {
     /// Whether another connection is made when this one breaks, which is no news then: some servers end on a request that
     /// they do not know.
     fn try_out(&self, is_tried_out: bool) {
-        match &self.link {
-            Link::Lines(link) => link.peer().try_out(is_tried_out),
-            Link::Http(link) => link.peer().try_out(is_tried_out),
-            Link::InProcess(_) => {}
+        if let Some(peer) = self.link.peer() {
+            peer.try_out(is_tried_out);
         }
     }
 
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         let patience = async {
-            match &self.link {
-                Link::Lines(link) => link.peer().patience(call.caller, timeout).await,
-                Link::Http(link) => link.peer().patience(call.caller, timeout).await,
-                Link::InProcess(_) => tokio::time::sleep(timeout).await,
+            match self.link.peer() {
+                Some(peer) => peer.patience(call.caller, timeout).await,
+                None => tokio::time::sleep(timeout).await,
             }
         };
         tokio::select! {
