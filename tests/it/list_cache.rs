@@ -152,7 +152,10 @@ fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     assert_eq!(first.tools, ["first"]);
     let path = cached(&files, "first");
     drop(first);
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "others may read it");
+    for kept in [&path, &files.path("lists")] {
+        let mode = std::fs::metadata(kept).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others may read {}", kept.display());
+    }
 
     // The lists are those of last time; a call waits for the server; clients hear that the lists have changed.
     files.write("shut", "");

@@ -93,7 +93,7 @@ pub(super) fn present(path: &Path, files: &[ClientFile]) -> Result<Present> {
 /// needs none.
 pub(super) fn load(path: &Path, mode: Option<Mode>, named: &[PathBuf]) -> Result<(GatewayConfig, Result<Values>)> {
     let values = Values::of(path, named);
-    let config = GatewayConfig::load_for_with(path, mode, &|name| match &values {
+    let config = GatewayConfig::load_for(path, mode, &|name| match &values {
         Ok(values) => values.get(name),
         Err(_) => std::env::var(name).ok(),
     })?;

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         incident.cover_file(token);
     }
     let lookup = |name: &str| values.as_ref().map_or_else(|| std::env::var(name).ok(), |values| values.get(name));
-    let loaded = GatewayConfig::load_with(&config, &lookup).map_err(anyhow::Error::from);
+    let loaded = GatewayConfig::load_for(&config, None, &lookup).map_err(anyhow::Error::from);
     add_servers(args, &mut incident, &config, loaded.as_ref().ok(), &lookup);
     match &loaded {
         Ok(loaded) => add_logs(&mut incident, loaded, usize::from(args.lines)),

@@ -105,7 +105,7 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
     let mut config = match &file_of(args)? {
         // A look has the values that a client would start the gateway with.
         Some(path) if args.dry_run => chain::load(path, mode, &[])?.0,
-        Some(path) => GatewayConfig::load_for(path, mode)?,
+        Some(path) => GatewayConfig::load_for(path, mode, &|name| std::env::var(name).ok())?,
         None => {
             let answers = args.answers.clone();
             let catalog = args.catalog.clone().map(|path| CatalogFile { path, answers });

@@ -19,7 +19,7 @@ use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
 use crate::upstream::config::UpstreamConfig;
 use contextweaver_core::files::{
-    ReadError, Unread, make_folder, read_kept_file, remove_leftovers, replace_secret_file,
+    ReadError, Unread, make_private_folder, read_kept_file, remove_leftovers, replace_secret_file,
 };
 use contextweaver_core::text::sha256_hex;
 
@@ -104,7 +104,9 @@ impl ListCache {
         }
         // A client may end a gateway at any moment, also while it writes here.
         remove_leftovers(&self.folder);
-        if let Err(error) = make_folder(&self.folder).and_then(|()| replace_secret_file(&path, &text)) {
+        let made = make_private_folder(&self.folder).map_err(|error| format!("{}: {error}", self.folder.display()));
+        let written = made.and_then(|()| replace_secret_file(&path, &text).map_err(|error| error.to_string()));
+        if let Err(error) = written {
             tracing::warn!(%error, "the lists of an upstream could not be saved for the next start");
         }
     }

@@ -225,7 +225,7 @@ impl Serving {
         before: Option<&Self>,
     ) -> Result<OpeningCatalog, StartError> {
         let started = Instant::now();
-        let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let timeout = config.startup.upstream_timeout;
         let keeps = config.guards.access == Access::Full;
         let lessons = match before.filter(|before| before.feedback == config.feedback) {
             Some(before) => before.lessons.clone(),

@@ -1,8 +1,13 @@
 //! Values of a configuration: variables, durations, and the error that names the field.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::time::Duration;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// A field of the configuration has a value that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +57,7 @@ impl<'t> Reference<'t> {
 }
 
 impl Display for Reference<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(formatter, "${{env:{name}}}"),
             Self::File(path) => write!(formatter, "${{file:{path}}}"),
@@ -105,6 +110,56 @@ pub(crate) fn replaced(
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// A value without members.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scalar<'t> {
+    Text(&'t str),
+    Switch(bool),
+}
+
+/// Reads a field that is either a scalar or has members. The two are told apart by their form, so that a mistake in a member
+/// keeps its place and its words.
+///
+/// # Errors
+/// The members are malformed, or `scalar` takes no such value; `expecting` says what there may be.
+pub(crate) fn scalar_or_members<'de, T, M: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    expecting: &'static str,
+    scalar: impl Fn(Scalar<'_>) -> Option<T>,
+    members: impl FnOnce(M) -> T,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(ScalarOrMembers { expecting, scalar, members, read: PhantomData })
+}
+
+struct ScalarOrMembers<M, S, F> {
+    expecting: &'static str,
+    scalar: S,
+    members: F,
+    read: PhantomData<M>,
+}
+
+impl<'de, T, M: Deserialize<'de>, S: Fn(Scalar<'_>) -> Option<T>, F: FnOnce(M) -> T> Visitor<'de>
+    for ScalarOrMembers<M, S, F>
+{
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.expecting)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.scalar)(Scalar::Text(text)).ok_or_else(|| E::invalid_type(Unexpected::Str(text), &self))
+    }
+
+    fn visit_bool<E: de::Error>(self, on: bool) -> Result<T, E> {
+        (self.scalar)(Scalar::Switch(on)).ok_or_else(|| E::invalid_type(Unexpected::Bool(on), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        M::deserialize(MapAccessDeserializer::new(map)).map(self.members)
+    }
 }
 
 /// Whether the host of an address is this machine itself: what goes there goes over no network.

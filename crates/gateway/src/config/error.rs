@@ -14,7 +14,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The text is not YAML or JSON, or does not have the form of a configuration.
-    #[error("{}{reason}", prefix(path))]
+    #[error("{}{}", prefix(path), self.problem())]
     Parse {
         /// The file with the error.
         path: PathBuf,
@@ -22,17 +22,13 @@ pub enum ConfigError {
         reason: YamlError,
     },
     /// The text is the file of a client: it has servers in the way of clients.
-    #[error(
-        "{}this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import {} --write gateway.yaml",
-        prefix(path),
-        named(path)
-    )]
+    #[error("{}{}", prefix(path), self.problem())]
     ClientsFile {
         /// The client's file.
         path: PathBuf,
     },
     /// A field has a value that cannot be used, alone or together with others.
-    #[error("{}{error}", prefix(path))]
+    #[error("{}{}", prefix(path), self.problem())]
     Invalid {
         /// The file with the field.
         path: PathBuf,
@@ -48,6 +44,20 @@ impl From<FieldError> for ConfigError {
 }
 
 impl ConfigError {
+    /// What is wrong, without the file.
+    pub(crate) fn problem(&self) -> String {
+        match self {
+            Self::Read(error) => error.reason.to_string(),
+            Self::Parse { reason, .. } => reason.to_string(),
+            Self::ClientsFile { path } => format!(
+                "this is the file of a client, not the configuration of a gateway; convert it: contextweaver mcp import {} \
+                 --write gateway.yaml",
+                named(path)
+            ),
+            Self::Invalid { error, .. } => error.to_string(),
+        }
+    }
+
     /// The same error, of the file at `path`.
     pub(crate) fn of_file(self, path: &Path) -> Self {
         let path = path.to_owned();

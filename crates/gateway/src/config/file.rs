@@ -6,22 +6,19 @@
 //! empty fails much later and elsewhere.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
 use super::oauth::OAuthConfig;
-use super::startup::{StartConfig, StartMode};
+use super::startup::{StartConfig, StartMode, StartSection};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
-use crate::common::settings::{FieldError, duration, expand};
+use crate::common::settings::{FieldError, Scalar, duration, expand, scalar_or_members};
 use crate::common::yaml::{self, YamlError};
 use crate::guard::cache::CacheConfig;
 use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
@@ -134,7 +131,7 @@ struct ConfigFile {
     upstreams: BTreeMap<String, UpstreamEntry>,
     sandbox: Option<SandboxEntry>,
     deadline_seconds: Option<f64>,
-    startup: StartConfig,
+    startup: StartSection,
     retry: RetryConfig,
     routing: RoutingConfig,
     encoder: bool,
@@ -165,26 +162,12 @@ struct AuditEntry(AuditConfig);
 
 impl<'de> Deserialize<'de> for AuditEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Tells the two apart by their form, so that a mistake in a member keeps its place and its words.
-        struct FileOrMembers;
-
-        impl<'de> Visitor<'de> for FileOrMembers {
-            type Value = AuditConfig;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a file, or members like `{file: audit.jsonl}`")
-            }
-
-            fn visit_str<E: de::Error>(self, file: &str) -> Result<AuditConfig, E> {
-                Ok(AuditConfig::to(file.into()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<AuditConfig, A::Error> {
-                AuditConfig::deserialize(MapAccessDeserializer::new(members))
-            }
-        }
-
-        deserializer.deserialize_any(FileOrMembers).map(Self)
+        let file = |scalar: Scalar<'_>| match scalar {
+            Scalar::Text(file) => Some(AuditConfig::to(file.into())),
+            Scalar::Switch(_) => None,
+        };
+        let expecting = "a file, or members like `{file: audit.jsonl}`";
+        scalar_or_members(deserializer, expecting, file, std::convert::identity).map(Self)
     }
 }
 
@@ -201,7 +184,6 @@ impl Default for ConfigFile {
             durations,
             media_bytes,
             tolerant_args,
-            startup,
             ..
         } = GatewayConfig::default();
         Self {
@@ -220,7 +202,7 @@ impl Default for ConfigFile {
             upstreams: BTreeMap::new(),
             sandbox: None,
             deadline_seconds: None,
-            startup,
+            startup: StartSection::default(),
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             encoder: false,
@@ -386,45 +368,26 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_for(path, None)
+        Self::load_for(path, None, &|name| std::env::var(name).ok())
     }
 
-    /// Reads and checks a file, in the given mode instead of the one that the file names.
+    /// As [`Self::load`], in the given mode instead of the one that the file names, and with the values that `environment`
+    /// has for `${env:NAME}`.
     ///
     /// # Errors
     /// [`ConfigError`] for the first problem, also where a field does not go with the mode.
-    pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
-        Self::read_at(path, &|name| std::env::var(name).ok(), mode)
-    }
-
-    /// As [`Self::load_for`], with the values that `environment` has for `${env:NAME}`.
-    ///
-    /// # Errors
-    /// As [`Self::load_for`].
-    pub fn load_for_with(
+    pub fn load_for(
         path: &Path,
         mode: Option<Mode>,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, ConfigError> {
-        Self::read_at(path, environment, mode)
-    }
-
-    /// As [`Self::load`], with the values that `environment` has for `${env:NAME}`.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn load_with(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        Self::read_at(path, environment, None)
-    }
-
-    fn read_at(
-        path: &Path,
-        environment: &dyn Fn(&str) -> Option<String>,
-        mode: Option<Mode>,
     ) -> Result<Self, ConfigError> {
         let text = read_text_file(path, MOST_BYTES)?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        Self::parse_for(&text, folder, environment, mode).map_err(|error| error.of_file(path))
+        let read = ConfigFile::read(&text).and_then(|file| {
+            let file = ConfigFile { mode: mode.unwrap_or(file.mode), ..file };
+            Ok(file.checked(folder, environment, Unset::IsAnError)?)
+        });
+        read.map_err(|error| error.of_file(path))
     }
 
     /// Checks a text whose paths are relative to `folder`; `environment` gives the values of `${env:NAME}`.
@@ -432,18 +395,7 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first problem.
     pub fn parse(text: &str, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        Self::parse_for(text, folder, environment, None)
-    }
-
-    fn parse_for(
-        text: &str,
-        folder: &Path,
-        environment: &dyn Fn(&str) -> Option<String>,
-        mode: Option<Mode>,
-    ) -> Result<Self, ConfigError> {
-        let mut file = ConfigFile::read(text)?;
-        file.mode = mode.unwrap_or(file.mode);
-        Ok(file.checked(folder, environment, Unset::IsAnError)?)
+        Ok(ConfigFile::read(text)?.checked(folder, environment, Unset::IsAnError)?)
     }
 
     /// As [`Self::parse`], for an examination: a variable that is not set costs its own server also where that is required, and
@@ -456,11 +408,26 @@ impl GatewayConfig {
         Ok(ConfigFile::read(text)?.checked(folder, environment, Unset::IsLookedAt)?)
     }
 
-    /// The same configuration for a gateway that leaves no trace: it reads the files of pins, and writes neither pins
-    /// nor state, results, decisions or diagnostics.
+    /// The files and folders that the gateway keeps, each with its field.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let kept = [
+            ("state", self.guards.state_file()),
+            ("pins.file", self.guards.pins.file.as_deref()),
+            ("artifacts.path", self.artifacts.path.as_deref()),
+            ("audit.file", self.audit.as_ref().map(|audit| audit.file.as_path())),
+            ("diagnostics", self.diagnostics.as_deref()),
+            ("feedback", self.feedback.as_deref()),
+            ("startup.list_cache", self.startup.list_cache.as_deref()),
+        ];
+        kept.into_iter().filter_map(|(field, path)| Some((field, path?)))
+    }
+
+    /// The same configuration for a gateway that leaves no trace: it reads the files of pins and feedback, and writes neither
+    /// them nor state, lists, results, decisions or diagnostics.
     #[must_use]
     pub fn without_a_trace(mut self) -> Self {
         self.guards.access = Access::Look;
+        self.startup.list_cache = None;
         self.artifacts.path = None;
         self.artifacts.s3 = None;
         self.diagnostics = None;
@@ -469,7 +436,7 @@ impl GatewayConfig {
         self
     }
 
-    /// The same configuration for an inspection: nothing is written, and the gateway starts with whatever it can reach.
+    /// The same configuration for a preview: nothing is written, and the gateway starts with whatever it can reach.
     #[must_use]
     pub fn for_a_look(self) -> Self {
         let mut config = self.without_a_trace();
@@ -534,8 +501,6 @@ impl ConfigFile {
             let reason = "only works with `catalog`: servers answer for themselves; name a catalog, or remove it";
             return Err(FieldError::new("answers", reason));
         }
-        let in_startup = |reason| FieldError::new("startup.upstream_timeout_seconds", reason);
-        duration(self.startup.upstream_timeout_seconds).map_err(in_startup)?;
         self.retry.validate().map_err(|error| error.under("retry"))?;
         self.routing.validate().map_err(|error| FieldError::new("routing", error))?;
         if let Some(problem) = self.price.as_ref().and_then(Price::problem) {
@@ -557,6 +522,7 @@ impl ConfigFile {
             &|name| environment(name).filter(|value| !is_unreplaced(name, value));
         let lenient = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
         self.check()?;
+        let startup = self.startup.checked(folder)?;
         let mut firewall = self.firewall;
         if self.artifacts.redact_secrets {
             firewall.secrets = Secrets::Redact;
@@ -567,7 +533,7 @@ impl ConfigFile {
             sandbox.check_default()?;
         }
         let checked = |(name, upstream): (String, UpstreamEntry)| {
-            let is_needed = upstream.required || self.startup.mode == StartMode::Strict;
+            let is_needed = upstream.required || startup.mode == StartMode::Strict;
             let is_needed = is_needed && unset == Unset::IsAnError;
             let place = Place { name: &format!("upstreams.{name}"), folder, sandbox: self.sandbox.as_ref() };
             let upstream = upstream.checked(&place, environment, is_needed)?;
@@ -620,7 +586,7 @@ impl ConfigFile {
             }),
             upstreams,
             deadline,
-            startup: StartConfig { list_cache: self.startup.list_cache.map(|path| folder.join(path)), ..self.startup },
+            startup,
             retry: self.retry,
             routing: self.routing,
             encoder: self.encoder,
@@ -891,6 +857,20 @@ mod tests {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
         assert!(shown.contains("Authorization") && shown.contains("\"K\""), "{shown}");
+    }
+
+    #[test]
+    fn a_look_writes_to_no_file_of_the_configuration() {
+        let config = parse(
+            "{state: s, pins: {mode: strict, file: p}, artifacts: {path: a}, audit: l, diagnostics: d, feedback: f, \
+             startup: {list_cache: c}}",
+        )
+        .unwrap();
+        assert_eq!(config.kept().count(), 7);
+        let look = config.without_a_trace();
+        assert_eq!(look.guards.access, Access::Look);
+        // With this access they are read and nothing else.
+        assert_eq!(look.kept().map(|(field, _)| field).collect::<Vec<_>>(), ["state", "pins.file", "feedback"]);
     }
 
     #[test]

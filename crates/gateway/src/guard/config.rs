@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::cache::CacheConfig;
@@ -21,7 +19,7 @@ use super::sqlite_state::SqliteState;
 use super::state::{MemoryState, Pinned, State};
 use crate::common::redis::RedisConfig;
 use crate::common::sanitize::SanitizeConfig;
-use crate::common::settings::{ExpandError, FieldError};
+use crate::common::settings::{ExpandError, FieldError, Scalar, scalar_or_members};
 use contextweaver_context::store::StoreError;
 
 /// The sections of a configuration file that are about guards, before they are checked.
@@ -73,23 +71,11 @@ fn default_prefix() -> String {
 
 impl<'de> Deserialize<'de> for StateEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = StateEntry;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("a file, or a server with its `url`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<StateEntry, E> {
-                Ok(StateEntry::Text(text.to_owned()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StateEntry, A::Error> {
-                StateSection::deserialize(MapAccessDeserializer::new(map)).map(StateEntry::Server)
-            }
-        }
-        deserializer.deserialize_any(Either)
+        let place = |scalar: Scalar<'_>| match scalar {
+            Scalar::Text(text) => Some(Self::Text(text.to_owned())),
+            Scalar::Switch(_) => None,
+        };
+        scalar_or_members(deserializer, "a file, or a server with its `url`", place, Self::Server)
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -17,14 +16,14 @@ use crate::common::program::quoted;
 use crate::common::settings::is_loopback;
 use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
-use crate::guard::config::StatePlace;
+use crate::guard::config::{GuardConfig, StatePlace};
 use crate::guard::pins::{FilePins, PinMode};
 use crate::guard::redis_state::RedisState;
 use crate::guard::sqlite_state::SqliteState;
 use crate::guard::state::Pinned;
 use crate::operations::capture::Capture;
 use crate::protocol::listing::{self as protocol, ServerInfo};
-use crate::results::artifacts::is_for_database;
+use crate::results::artifacts::{ArtifactsConfig, is_for_database};
 use crate::surface::mode::Mode;
 use crate::upstream::bubblewrap::Launch;
 use crate::upstream::built_in::{database, documents};
@@ -63,6 +62,18 @@ impl Complaint {
         remedy: impl Into<String>,
     ) -> Self {
         Self { severity, place: place.into(), problem: problem.into(), remedy: remedy.into() }
+    }
+
+    fn error(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Severity::Error, place, problem, remedy)
+    }
+
+    fn warning(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, place, problem, remedy)
+    }
+
+    fn note(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Severity::Note, place, problem, remedy)
     }
 }
 
@@ -204,12 +215,11 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
                 true => "name a configuration: a YAML or JSON file",
                 false => "name a file that exists, or create one with `mcp import --write` or `mcp add`",
             };
-            return (None, vec![Complaint::new(Severity::Error, place, in_words(&error), remedy)]);
+            return (None, vec![Complaint::error(place, in_words(&error), remedy)]);
         }
     };
     for (family, count) in redact(&text).found {
-        complaints.push(Complaint::new(
-            Severity::Warning,
+        complaints.push(Complaint::warning(
             place.clone(),
             format!("contains what looks like a secret ({family}, {})", counted(count, "time")),
             "move it to the environment and write `${env:NAME}` in its place",
@@ -231,9 +241,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
                 ConfigError::ClientsFile { .. } => "name the configuration that this writes with --config",
                 _ => "fix the file; `contextweaver schema gateway` prints every field",
             };
-            let reason = error.of_file(path).to_string();
-            let reason = reason.strip_prefix(&format!("{place}: ")).unwrap_or(&reason);
-            complaints.push(Complaint::new(Severity::Error, place.clone(), reason, remedy));
+            complaints.push(Complaint::error(place.clone(), error.of_file(path).problem(), remedy));
             None
         }
     };
@@ -248,8 +256,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         .flatten()
         .collect();
     for name in missing.into_inner().into_iter().filter(|name| !of_servers.contains(name)) {
-        complaints.push(Complaint::new(
-            Severity::Error,
+        complaints.push(Complaint::error(
             place.clone(),
             format!("the variable `{name}` is not set"),
             "set it in the environment that starts the gateway",
@@ -260,7 +267,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         && config.catalog.is_none()
     {
         let remedy = "add a server with `mcp add NAME -- COMMAND`, or import a client's servers with `mcp import`";
-        complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
+        complaints.push(Complaint::error(place, "there is nothing to serve", remedy));
     }
     (config, complaints)
 }
@@ -273,17 +280,13 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
     });
     for (field, path) in files.filter(|(_, path)| !path.exists()) {
         let problem = format!("{} does not exist", path.display());
-        complaints.push(Complaint::new(Severity::Error, field, problem, "name a file that exists"));
+        complaints.push(Complaint::error(field, problem, "name a file that exists"));
     }
     if let Some(path) = &config.diagnostics {
-        let folder = folder_of(path);
-        if !folder.is_dir() {
-            let problem = format!("the folder {} does not exist", folder.display());
-            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "create the folder"));
-        }
+        complaints.extend(lacks_folder("diagnostics", path));
         if path.is_dir() {
             let problem = format!("{} is a folder", path.display());
-            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "name a file in it"));
+            complaints.push(Complaint::error("diagnostics", problem, "name a file in it"));
         }
     }
     complaints
@@ -291,87 +294,97 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
 
 /// What is kept in files or on a server: it is opened for reading alone, and nothing is made.
 fn check_kept(path: &Path, config: &GatewayConfig) -> Vec<Complaint> {
-    let guards = &config.guards;
-    let mut complaints = Vec::new();
-    let mut failed = |place: &str, error: String, remedy: &str| {
-        complaints.push(Complaint::new(Severity::Error, place, error, remedy));
-    };
-    let other = "name another file, or restore this one from a copy";
-    let mut worries = Vec::new();
+    let mut complaints = check_state(&config.guards);
+    complaints.extend(check_pins(path, &config.guards));
+    complaints.extend(check_artifacts(&config.artifacts));
+    complaints.extend(check_readers(config));
+    complaints
+}
+
+/// What to do about a file that cannot be used.
+const OTHER_FILE: &str = "name another file, or restore this one from a copy";
+
+/// That the folder of a file is missing, where it is: no folder is made for it.
+fn lacks_folder(field: &str, path: &Path) -> Option<Complaint> {
+    let folder = folder_of(path);
+    let problem = format!("the folder {} does not exist", folder.display());
+    (!folder.is_dir()).then(|| Complaint::error(field, problem, "create the folder"))
+}
+
+fn check_state(guards: &GuardConfig) -> Vec<Complaint> {
     match &guards.state {
+        None => Vec::new(),
         Some(StatePlace::File(path)) => {
-            if let Err(error) = SqliteState::look(path) {
-                failed("state", error.to_string(), other);
-            }
+            let unusable = SqliteState::look(path).err();
+            let unusable = unusable.map(|error| Complaint::error("state", error.to_string(), OTHER_FILE));
+            unusable.into_iter().chain(lacks_folder("state", path)).collect()
         }
         Some(StatePlace::Server(server)) => match RedisState::look(server) {
-            Ok(found) => worries = found.worries,
-            Err(error) => failed("state", error.to_string(), "calls that need it are refused until it answers"),
+            Ok(found) => {
+                let worries = found.worries.into_iter();
+                worries.map(|(problem, remedy)| Complaint::warning("state", problem, remedy)).collect()
+            }
+            Err(error) => {
+                let remedy = "calls that need it are refused until it answers";
+                vec![Complaint::error("state", error.to_string(), remedy)]
+            }
         },
-        None => {}
     }
+}
+
+/// The pins of the configuration at `path`.
+fn check_pins(path: &Path, guards: &GuardConfig) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
     if let Some(path) = &guards.pins.file
         && let Err(error) = FilePins::new(path).pins()
     {
-        failed("pins.file", error.to_string(), other);
+        complaints.push(Complaint::error("pins.file", error.to_string(), OTHER_FILE));
     }
-    if let Some(path) = config.artifacts.path.as_deref().filter(|path| path.exists()) {
-        if is_for_database(path) {
-            if let Err(error) = SqliteStore::look(path) {
-                failed("artifacts.path", error.to_string(), other);
-            }
-        } else if !path.is_dir() {
-            failed("artifacts.path", format!("{} is not a folder", path.display()), "name a folder, or `….sqlite`");
-        }
+    if guards.pins.mode == PinMode::Off {
+        return complaints;
     }
-    if let Err(error) = config.artifacts.look_at_bucket() {
-        failed(
-            "artifacts.s3",
-            error.to_string(),
-            "check the bucket, its address and the keys; results are not kept until it answers",
-        );
-    }
-    // Files are made by SQLite, which makes no folders.
-    let artifacts = config.artifacts.path.as_deref().filter(|path| is_for_database(path));
-    let databases = [("state", guards.state_file()), ("artifacts.path", artifacts)];
-    for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !folder.is_dir() {
-            failed(place, format!("the folder {} does not exist", folder.display()), "create the folder");
-        }
-    }
-    for (problem, remedy) in worries {
-        complaints.push(Complaint::new(Severity::Warning, "state", problem, remedy));
-    }
-    let pinned = guards.pins.mode != PinMode::Off;
-    if pinned && guards.pins.file.is_none() && guards.state.is_none() {
+    if guards.pins.file.is_none() && guards.state.is_none() {
         let problem = "pins are kept in memory: after a restart every definition is accepted as it is then";
-        complaints.push(Complaint::new(Severity::Warning, "pins", problem, "name a file with `pins.file` or `state`"));
+        complaints.push(Complaint::warning("pins", problem, "name a file with `pins.file` or `state`"));
     }
-    let waiting = if pinned { guards.look_at_pins().unwrap_or_default() } else { Vec::new() };
-    let waiting = waiting.iter().filter(|pin| pin.pending.is_some()).count();
+    let pins = guards.look_at_pins().unwrap_or_default();
+    let waiting = pins.iter().filter(|pin| pin.pending.is_some()).count();
     if waiting > 0 {
         let problem = format!("{} not approved yet", counted(waiting, "definition"));
         let config = quoted(&path.to_string_lossy());
         let remedy = format!(
             "contextweaver mcp pins list --config {config} --pending shows what changed, and how to approve it"
         );
-        complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
-    }
-    let kept = [
-        ("state", guards.state_file()),
-        ("pins.file", guards.pins.file.as_deref()),
-        ("artifacts.path", config.artifacts.path.as_deref()),
-        ("diagnostics", config.diagnostics.as_deref()),
-    ];
-    for (place, path) in kept.into_iter().filter_map(|(place, path)| Some((place, path?))) {
-        if is_open_to_others(path) {
-            let problem = format!("other users can read {}", path.display());
-            let remedy = "remove their permissions: `chmod go=` on it and on the files in it or beside it";
-            complaints.push(Complaint::new(Severity::Warning, place, problem, remedy));
-        }
+        complaints.push(Complaint::warning("pins", problem, remedy));
     }
     complaints
+}
+
+fn check_artifacts(artifacts: &ArtifactsConfig) -> Vec<Complaint> {
+    let wrong = |problem: String, remedy: &str| Complaint::error("artifacts.path", problem, remedy);
+    let of_path = artifacts.path.as_deref().and_then(|path| match (is_for_database(path), path.exists()) {
+        (true, true) => SqliteStore::look(path).err().map(|error| wrong(error.to_string(), OTHER_FILE)),
+        (true, false) => lacks_folder("artifacts.path", path),
+        (false, true) if !path.is_dir() => {
+            Some(wrong(format!("{} is not a folder", path.display()), "name a folder, or `….sqlite`"))
+        }
+        (false, _) => None,
+    });
+    let of_bucket = artifacts.look_at_bucket().err().map(|error| {
+        let remedy = "check the bucket, its address and the keys; results are not kept until it answers";
+        Complaint::error("artifacts.s3", error.to_string(), remedy)
+    });
+    of_path.into_iter().chain(of_bucket).collect()
+}
+
+/// Whether others can read what the gateway keeps.
+fn check_readers(config: &GatewayConfig) -> Vec<Complaint> {
+    let open = config.kept().filter(|(_, path)| is_open_to_others(path));
+    let complaint = |(field, path): (&str, &Path)| {
+        let remedy = "remove their permissions: `chmod go=` on it and on the files in it or beside it";
+        Complaint::warning(field, format!("other users can read {}", path.display()), remedy)
+    };
+    open.map(complaint).collect()
 }
 
 #[cfg(unix)]
@@ -394,17 +407,16 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
             Ok(left_out) if left_out.is_empty() => None,
             Ok(left_out) => {
                 let remedy = "name a narrower folder, or make the files smaller; searches do not find what is left out";
-                Some(Complaint::new(Severity::Warning, place("documents"), left_out.to_string(), remedy))
+                Some(Complaint::warning(place("documents"), left_out.to_string(), remedy))
             }
-            Err(error) => Some(Complaint::new(Severity::Error, place("documents"), error.problem(), error.remedy())),
+            Err(error) => Some(Complaint::error(place("documents"), error.problem(), error.remedy())),
         }),
         Target::Database { file } => complaints.extend(
             database::look(file)
                 .err()
-                .map(|error| Complaint::new(Severity::Error, place("database"), error.problem(), error.remedy())),
+                .map(|error| Complaint::error(place("database"), error.problem(), error.remedy())),
         ),
-        Target::Unset { variables } => complaints.push(Complaint::new(
-            Severity::Error,
+        Target::Unset { variables } => complaints.push(Complaint::error(
             format!("upstreams.{name}"),
             format!("not set: {}", variables.join(", ")),
             "set it in the gateway's environment, for instance under `env` of the gateway's entry in the client's \
@@ -414,26 +426,19 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
         Target::Stdio { command, env, confinement: Confinement::Open { cwd, .. }, .. } => {
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
                 let problem = format!("{} is not a folder", cwd.display());
-                complaints.push(Complaint::new(
-                    Severity::Error,
-                    place("cwd"),
-                    problem,
-                    "create the folder, or name another",
-                ));
+                complaints.push(Complaint::error(place("cwd"), problem, "create the folder, or name another"));
             }
             let path = env.get("PATH").cloned().or_else(|| environment("PATH")).unwrap_or_default();
             let is_found = executable::find(command, OsStr::new(&path), cwd.as_deref()).is_some();
             if let (false, Some((program, _))) = (is_found, command.split_once(char::is_whitespace)) {
                 // What follows may be a secret.
-                complaints.push(Complaint::new(
-                    Severity::Error,
+                complaints.push(Complaint::error(
                     place("command"),
                     format!("`{} …` is not a program", upstream.masks.cover(program)),
                     "move everything after the program into `args`",
                 ));
             } else if !is_found {
-                complaints.push(Complaint::new(
-                    Severity::Error,
+                complaints.push(Complaint::error(
                     place("command"),
                     if executable::is_path(command) {
                         format!("`{}` is not a program", upstream.masks.cover(command))
@@ -449,16 +454,16 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                 let is_local = parsed.host_str().is_some_and(is_loopback);
                 if parsed.scheme() == "http" && !is_local && !headers.is_empty() {
                     let problem = "headers go over the network unencrypted";
-                    complaints.push(Complaint::new(Severity::Warning, place("url"), problem, "use https"));
+                    complaints.push(Complaint::warning(place("url"), problem, "use https"));
                 }
             }
             Ok(_) => {
                 let problem = "its address is not an http or https URL";
-                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+                complaints.push(Complaint::error(place("url"), problem, "write e.g. https://host/mcp"));
             }
             Err(error) => {
                 let problem = format!("it is not a URL: {error}");
-                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+                complaints.push(Complaint::error(place("url"), problem, "write e.g. https://host/mcp"));
             }
         },
     }
@@ -487,16 +492,16 @@ async fn check_reach(
         Ok(launch) => launch,
         Err(error) => {
             let problem = upstream.masks.cover(&error.to_string()).into_owned();
-            complaints.push(Complaint::new(Severity::Error, place, problem, error.remedy()));
+            complaints.push(Complaint::error(place, problem, error.remedy()));
             return sandbox.reach(&[]);
         }
     };
     if let Err(error) = launch.try_out(sandbox).await {
-        complaints.push(Complaint::new(Severity::Error, place, error.to_string(), error.remedy()));
+        complaints.push(Complaint::error(place, error.to_string(), error.remedy()));
         return launch.reach(sandbox);
     }
     let mut warn = |problem: String, remedy: &str| {
-        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
+        complaints.push(Complaint::warning(place.clone(), problem, remedy));
     };
     for arg in args.iter().map(Path::new).filter(|arg| arg.is_absolute() && arg.exists()) {
         if !launch.shows(sandbox, arg) {
@@ -504,15 +509,7 @@ async fn check_reach(
             warn(format!("it hides {arg}, which is named in `args`"), "list it under `read` or `write`");
         }
     }
-    let kept = [
-        Some(path),
-        config.guards.state_file(),
-        config.guards.pins.file.as_deref(),
-        config.artifacts.path.as_deref(),
-        config.audit.as_ref().map(|audit| audit.file.as_path()),
-        config.diagnostics.as_deref(),
-    ];
-    for kept in kept.into_iter().flatten() {
+    for kept in std::iter::once(path).chain(config.kept().map(|(_, path)| path)) {
         let kept = std::path::absolute(kept).unwrap_or_else(|_| kept.to_owned());
         if launch.shows(sandbox, &kept) {
             warn(
@@ -541,7 +538,7 @@ fn is_root() -> bool {
 type Captures = BTreeMap<String, Result<Capture, Fault>>;
 
 async fn capture_all(config: &GatewayConfig, lame: &BTreeSet<String>) -> Captures {
-    let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+    let timeout = config.startup.upstream_timeout;
     let mut running = tokio::task::JoinSet::new();
     for (name, upstream) in config.upstreams.iter().filter(|(name, _)| !lame.contains(*name)) {
         let (name, upstream) = (name.clone(), upstream.clone());
@@ -561,7 +558,7 @@ fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
     let problem = "it speaks both protocols, and `auto` chooses the stateless one: its questions (elicitation, \
                    sampling) do not reach clients with a handshake";
     let remedy = "set `legacy` if such clients need them; clients without a handshake then lose them";
-    Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
+    Some(Complaint::note(format!("upstreams.{name}.era"), problem, remedy))
 }
 
 /// The program that starts it, where that is one which downloads what it starts.
@@ -592,7 +589,7 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                         "`{runner}` downloads what it does not have yet, which may take minutes: start it by hand once, \
                          or raise `startup.upstream_timeout_seconds`"
                     );
-                    return vec![Complaint::new(Severity::Error, place, fault.to_string(), remedy)];
+                    return vec![Complaint::error(place, fault.to_string(), remedy)];
                 }
                 Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
                 Fault::Status { status: 401 | 403, .. } if has_headers => {
@@ -606,7 +603,7 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                 }
                 _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
             };
-            return vec![Complaint::new(Severity::Error, place, redact(&fault.in_full()).text, remedy)];
+            return vec![Complaint::error(place, redact(&fault.in_full()).text, remedy)];
         }
     };
     let listing = &capture.listing;
@@ -615,19 +612,16 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
     (health.tools, health.resources, health.prompts) =
         (listing.tools.len(), listing.resources.len(), listing.prompts.len());
     let mut complaints = Vec::new();
-    if capture.took.as_secs_f64() > config.startup.upstream_timeout_seconds / 2.0 {
-        let problem = format!(
-            "it took {:.1} s to start, more than half of the time it \
-                               has",
-            capture.took.as_secs_f64()
-        );
+    if capture.took > config.startup.upstream_timeout / 2 {
+        let problem =
+            format!("it took {:.1} s to start, more than half of the time it has", capture.took.as_secs_f64());
         let remedy = "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that downloads it \
                       is slow; with `startup.list_cache` clients do not wait for it";
-        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
+        complaints.push(Complaint::warning(place.clone(), problem, remedy));
     }
     if health.tools + health.resources + health.prompts == 0 {
         let problem = "it lists nothing";
-        complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
+        complaints.push(Complaint::warning(place, problem, "check its arguments, or remove it"));
     }
     let era = config.upstreams.get(name).map(|upstream| upstream.era).unwrap_or_default();
     complaints.extend(check_era(era, name, &capture.server));
@@ -649,7 +643,7 @@ fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture)
         .map(|left_out| {
             let remedy = "it is not served; tell the server's author";
             let place = format!("upstreams.{}", left_out.place);
-            Complaint::new(Severity::Error, place, left_out.reason, remedy)
+            Complaint::error(place, left_out.reason, remedy)
         })
         .collect();
     let Ok(catalog) = Catalog::new(items) else { return complaints };
@@ -784,7 +778,7 @@ fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
         .map(|(name, servers)| {
             let servers: Vec<&str> = servers.into_iter().collect();
             let problem = format!("several servers have a tool with this name: {}", servers.join(", "));
-            Complaint::new(Severity::Note, name, problem, "nothing to do: their ids have the servers' namespaces")
+            Complaint::note(name, problem, "nothing to do: their ids have the servers' namespaces")
         })
         .collect()
 }
@@ -917,9 +911,12 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         std::fs::write(place("pins.json"), "{").unwrap();
         std::fs::write(place("state.db"), "no database at all, but long enough for a header".repeat(40)).unwrap();
-        std::fs::write(place("kept"), "").unwrap();
+        for name in ["kept", "audit", "feedback"] {
+            std::fs::write(place(name), "").unwrap();
+        }
+        std::fs::create_dir(place("lists")).unwrap();
         #[cfg(unix)]
-        for name in ["pins.json", "state.db", "kept"] {
+        for name in ["pins.json", "state.db", "kept", "audit", "feedback", "lists"] {
             let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             std::fs::set_permissions(place(name), open).unwrap();
         }
@@ -933,11 +930,15 @@ mod tests {
         let text = |state: &str, artifacts: &str| {
             let at = |name: &str| place(name).display().to_string();
             let found = examined(&format!(
-                "{{catalog: '{}', pins: {{mode: strict, file: '{}'}}, state: '{}', artifacts: {{path: '{}'}}}}",
+                "{{catalog: '{}', pins: {{mode: strict, file: '{}'}}, state: '{}', artifacts: {{path: '{}'}}, \
+                 audit: '{}', feedback: '{}', startup: {{list_cache: '{}'}}}}",
                 at("kept"),
                 at("pins.json"),
                 at(state),
-                at(artifacts)
+                at(artifacts),
+                at("audit"),
+                at("feedback"),
+                at("lists")
             ));
             found.replace(&*folder.path().to_string_lossy(), "KEPT")
         };
@@ -947,13 +948,19 @@ mod tests {
         Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to accept every definition as it is now
         Error state: KEPT/state.db: file is not a database; name a new file, or one made by this program
         Warning artifacts.path: other users can read KEPT/kept
+        Warning audit.file: other users can read KEPT/audit
+        Warning feedback: other users can read KEPT/feedback
         Warning pins.file: other users can read KEPT/pins.json
+        Warning startup.list_cache: other users can read KEPT/lists
         Warning state: other users can read KEPT/state.db
 
         Error artifacts.path: the folder KEPT/no does not exist
         Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to accept every definition as it is now
         Error state: the folder KEPT/no does not exist
+        Warning audit.file: other users can read KEPT/audit
+        Warning feedback: other users can read KEPT/feedback
         Warning pins.file: other users can read KEPT/pins.json
+        Warning startup.list_cache: other users can read KEPT/lists
         ");
         assert_eq!(names(), before);
         drop(SqliteState::open(place("good.db")).unwrap());
@@ -1077,7 +1084,7 @@ upstreams:
             heavy.as_str(),
         ];
         let listing = crate::protocol::listing::Listing { tools: tools.map(raw).into(), ..Default::default() };
-        let capture = Capture { server: Default::default(), listing, took: Duration::ZERO };
+        let capture = Capture { server: Default::default(), listing, took: std::time::Duration::ZERO };
         let shown: Vec<String> = check_lists(Mode::Passthrough, &SchemaLimits::default(), "up", &capture)
             .into_iter()
             .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))

@@ -8,10 +8,9 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::path::{Component, Path, PathBuf};
 
-use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::common::settings::FieldError;
+use crate::common::settings::{FieldError, Scalar, scalar_or_members};
 
 /// Bytes of memory that a process in a sandbox has, unless the file says something else.
 const MEMORY: u64 = 1 << 30;
@@ -69,7 +68,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text)
-            .ok_or_else(|| de::Error::custom("a size is a whole number with KiB, MiB or GiB, e.g. 512MiB"))
+            .ok_or_else(|| serde::de::Error::custom("a size is a whole number with KiB, MiB or GiB, e.g. 512MiB"))
     }
 }
 
@@ -84,23 +83,11 @@ pub(crate) enum SandboxEntry {
 
 impl<'de> Deserialize<'de> for SandboxEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = SandboxEntry;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("true, false, or what the sandbox lets through")
-            }
-
-            fn visit_bool<E: de::Error>(self, on: bool) -> Result<SandboxEntry, E> {
-                Ok(SandboxEntry::Switch(on))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SandboxEntry, A::Error> {
-                SandboxSection::deserialize(MapAccessDeserializer::new(map)).map(SandboxEntry::Section)
-            }
-        }
-        deserializer.deserialize_any(Either)
+        let switch = |scalar: Scalar<'_>| match scalar {
+            Scalar::Switch(on) => Some(Self::Switch(on)),
+            Scalar::Text(_) => None,
+        };
+        scalar_or_members(deserializer, "true, false, or what the sandbox lets through", switch, Self::Section)
     }
 }
 

@@ -1190,7 +1190,7 @@ fn what_one_changes_gets_through_while_another_floods_and_does_not_answer() {
         ];
         let upstreams = upstreams.into_iter().map(|(name, config)| (name.to_owned(), config)).collect();
         // As long as the whole test: who waits for the loud one waits for ever.
-        let startup = StartConfig { upstream_timeout_seconds: 1_000.0, ..StartConfig::default() };
+        let startup = StartConfig { upstream_timeout: Duration::from_secs(1_000), ..StartConfig::default() };
         let config = GatewayConfig { upstreams, startup, ..GatewayConfig::default() };
         let gateway = Gateway::start(config).await.unwrap();
         let has = |name: &str| {
