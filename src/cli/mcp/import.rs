@@ -1,7 +1,7 @@
 //! `mcp import`: the servers of a client as a configuration, and the gateway as a server of a client.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -14,8 +14,8 @@ use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::{WriteError, behind_links, replace_file, replace_file_as};
 use contextweaver_gateway::{
-    Addition, Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
-    convert_beside, discover, quoted, restored, snippet, without_secrets,
+    Addition, Beside, Change, Client, ClientFile, ClientFileError, Conversion, Converted, NewGateway, Place, Present,
+    apply, convert, convert_beside, discover, quoted, restored, snippet, without_secrets,
 };
 
 /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
@@ -84,119 +84,174 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.restore {
         return restore(args, home.as_deref(), &folder, out);
     }
-    let write = args.write.clone().or_else(|| args.apply.then(|| PathBuf::from(chain::CONFIG)));
-    if args.force && write.is_none() {
-        bail!("--force needs --write, --apply or --restore");
-    }
-    let adds = args.apply && write.as_ref().is_some_and(|path| path.exists());
-    if let Some(path) = write.as_ref().filter(|_| !adds) {
-        refuse_existing(path, args.force)?;
-    }
-    let files = read(&args.files, home.as_deref(), &folder)?;
-    if let Some(path) = &write {
-        let inputs = files.iter().map(|file| file.place.path.clone());
-        refuse_clients_file(path, inputs, home.as_deref(), &folder, "--write")?;
-    }
-    let target = write.as_deref().unwrap_or(Path::new(chain::CONFIG));
-    let present = match adds {
-        true => Some(chain::present(target, &files)?),
-        false => None,
-    };
-    let conversion = convert_beside(&files, home.as_deref(), &present.clone().unwrap_or_default());
-    refuse_nothing(&conversion, &args.files)?;
-    let addition = match &present {
-        Some(present) => conversion.added_to(present, target),
-        None => conversion.to_text(target).map(|text| Addition { text, is_rewritten: false }),
-    };
-    let Addition { text, is_rewritten } = addition.context("the servers do not make a valid configuration")?;
+    let import = Import::of(args, home, folder)?;
+    let conversion = &import.conversion;
     match args.format {
         Format::Json => {
             print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?;
         }
-        Format::Text => print(out, &conversion)?,
+        Format::Text => print(out, conversion)?,
     }
     // Notes on standard error are about what stands before them.
     out.flush()?;
-    let is_applied = files.iter().flat_map(ClientFile::gateways).next().is_some();
-    let Some(path) = &write else {
-        if conversion.servers.is_empty() {
-            if !is_applied {
+    let Some(path) = &import.write else { return import.show(out) };
+    if conversion.servers.is_empty() && !(args.apply && conversion.moves_anything()) {
+        return import.nothing_new(path);
+    }
+    let written = import.put(path)?;
+    import.say(path, &written, out)?;
+    Ok(Outcome::Ok)
+}
+
+/// What was read, and what would become of it.
+struct Import<'a> {
+    args: &'a Args,
+    home: Option<PathBuf>,
+    folder: PathBuf,
+    files: Vec<ClientFile>,
+    conversion: Conversion,
+    /// The configuration with the servers.
+    addition: Addition,
+    /// Where it is to be written.
+    write: Option<PathBuf>,
+    /// Whether there is a configuration that is added to.
+    adds: bool,
+}
+
+/// What was written besides the configuration.
+struct Put {
+    /// A copy of the configuration, which lost its comments.
+    copy: Option<PathBuf>,
+    /// The changes of clients' files.
+    applied: Vec<Change>,
+}
+
+impl<'a> Import<'a> {
+    /// Reads the servers; nothing is written.
+    fn of(args: &'a Args, home: Option<PathBuf>, folder: PathBuf) -> Result<Self> {
+        let write = args.write.clone().or_else(|| args.apply.then(|| PathBuf::from(chain::CONFIG)));
+        if args.force && write.is_none() {
+            bail!("--force needs --write, --apply or --restore");
+        }
+        let adds = args.apply && write.as_ref().is_some_and(|path| path.exists());
+        if let Some(path) = write.as_ref().filter(|_| !adds) {
+            refuse_existing(path, args.force)?;
+        }
+        let files = read(&args.files, home.as_deref(), &folder)?;
+        if let Some(path) = &write {
+            let inputs = files.iter().map(|file| file.place.path.clone());
+            refuse_clients_file(path, inputs, home.as_deref(), &folder, "--write")?;
+        }
+        let target = write.as_deref().unwrap_or(Path::new(chain::CONFIG));
+        let present = match adds {
+            true => Some(chain::present(target, &files)?),
+            false => None,
+        };
+        let conversion = convert_beside(&files, home.as_deref(), &present.clone().unwrap_or_default());
+        refuse_nothing(&conversion, &args.files)?;
+        let addition = match &present {
+            Some(present) => conversion.added_to(present, target),
+            None => conversion.to_text(target).map(|text| Addition { text, is_rewritten: false }),
+        };
+        let addition = addition.context("the servers do not make a valid configuration")?;
+        Ok(Self { args, home, folder, files, conversion, addition, write, adds })
+    }
+
+    /// Whether the gateway has the place of servers in a client's file already.
+    fn is_applied(&self) -> bool {
+        self.files.iter().flat_map(ClientFile::gateways).next().is_some()
+    }
+
+    /// The command with the files that were named.
+    fn command(&self) -> String {
+        let files = self.args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy())));
+        format!("contextweaver mcp import {}", files.collect::<String>())
+    }
+
+    /// Shows the configuration that would be written.
+    fn show(&self, out: &mut dyn Write) -> Result<Outcome> {
+        let count = self.conversion.servers.len();
+        if count == 0 {
+            if !self.is_applied() {
                 bail!("no server can be imported");
             }
             note("the gateway is in place already, and there is no other server");
             return Ok(Outcome::Ok);
         }
-        if args.format == Format::Text {
+        if self.args.format == Format::Text {
             writeln!(out, "\n# the configuration; --write FILE writes it")?;
-            for text in text.lines() {
+            for text in self.addition.text.lines() {
                 line(out, text)?;
             }
             out.flush()?;
         }
-        if conversion.joins() {
-            note(&joined(target, conversion.servers.len()));
+        if self.conversion.joins() {
+            note(&joined(Path::new(chain::CONFIG), count));
         }
-        let named: String = args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy()))).collect();
-        note(&format!("next: contextweaver mcp import {named}--apply, which --restore undoes"));
-        return Ok(Outcome::Ok);
-    };
-    if conversion.servers.is_empty() && !(args.apply && conversion.moves_anything()) {
-        if !(args.apply && adds && is_applied) {
+        note(&format!("next: {}--apply, which --restore undoes", self.command()));
+        Ok(Outcome::Ok)
+    }
+
+    /// Says that nothing is written to the configuration at `path`.
+    fn nothing_new(&self, path: &Path) -> Result<Outcome> {
+        if !(self.adds && self.is_applied()) {
             bail!("no server can be imported; nothing was written");
         }
         note("the gateway is already in place, and there are no other servers; nothing was written");
-        let clients = chain::clients(&args.files);
+        let clients = chain::clients(&self.args.files);
         note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
-        return Ok(Outcome::Ok);
+        Ok(Outcome::Ok)
     }
-    // What can be wrong is found before anything is written: nothing is half applied.
-    let mut writes = Writes::default();
-    let copy = if is_rewritten { Some(writes.add_copy(path)?) } else { None };
-    writes.add(path, text.clone(), None)?;
-    let applied = match args.apply {
-        true => planned(args, path, &text, &conversion, &files)?,
-        false => Vec::new(),
-    };
-    for change in &applied {
-        let permissions = std::fs::metadata(&change.path)?.permissions();
-        writes.add(&backup_of(&change.path), change.without.clone(), Some(permissions.clone()))?;
-        writes.add(&left_of(&change.path), change.after.clone(), Some(permissions.clone()))?;
-        writes.add(&change.path, change.after.clone(), Some(permissions))?;
-    }
-    writes.write()?;
-    let count = counted(conversion.servers.len(), "server");
-    match adds {
-        true => note(&format!("{}: {count} added", path.display())),
-        false => note(&format!("{}: {count}", path.display())),
-    }
-    if let Some(copy) = copy {
-        note(&anew(path, &copy));
-    }
-    if args.format == Format::Text {
-        let mut values = conversion.values.clone();
-        values.extend(conversion.values_of_present().clone());
-        if !applied.is_empty() && conversion.joins() {
-            let servers = Present::of(&text, path, BTreeMap::new())?.names().len();
-            writeln!(out)?;
-            line(out, joined(path, servers))?;
+
+    /// Writes the configuration, and the clients' files with the gateway. What can be wrong is found before anything is
+    /// written: nothing is half applied.
+    fn put(&self, path: &Path) -> Result<Put> {
+        let Addition { text, is_rewritten } = &self.addition;
+        let mut writes = Writes::default();
+        let copy = if *is_rewritten { Some(writes.add_copy(path)?) } else { None };
+        writes.add(path, text.clone(), None)?;
+        let applied = match self.args.apply {
+            true => planned(self.args, path, text, &self.conversion, &self.files)?,
+            false => Vec::new(),
+        };
+        for change in &applied {
+            let permissions = std::fs::metadata(&change.path)?.permissions();
+            writes.add(&backup_of(&change.path), change.without.clone(), Some(permissions.clone()))?;
+            writes.add(&left_of(&change.path), change.after.clone(), Some(permissions.clone()))?;
+            writes.add(&change.path, change.after.clone(), Some(permissions))?;
         }
-        told(&applied, &values, home.as_deref(), out)?;
-        out.flush()?;
+        writes.write()?;
+        Ok(Put { copy, applied })
     }
-    let mut clients = String::new();
-    if args.apply {
-        let mut command = "contextweaver mcp import ".to_owned();
-        for file in &args.files {
-            command.push_str(&format!("{} ", quoted(&file.to_string_lossy())));
+
+    /// Says what was written, and what comes next.
+    fn say(&self, path: &Path, Put { copy, applied }: &Put, out: &mut dyn Write) -> Result<()> {
+        let added = if self.adds { " added" } else { "" };
+        note(&format!("{}: {}{added}", path.display(), counted(self.conversion.servers.len(), "server")));
+        if let Some(copy) = copy {
+            note(&anew(path, copy));
         }
-        note(&format!("restart the client; to undo this: {command}--restore"));
-        let found = discover(home.as_deref(), &folder);
-        for change in applied.iter().filter(|change| !found.iter().any(|place| canonical(&place.path) == change.path)) {
-            clients.push_str(&format!(" --client {}", quoted(&change.path.to_string_lossy())));
+        if self.args.format == Format::Text {
+            let mut values = self.conversion.values.clone();
+            values.extend(self.conversion.values_of_present().clone());
+            if !applied.is_empty() && self.conversion.joins() {
+                let servers = Present::of(&self.addition.text, path, BTreeMap::new())?.names().len();
+                writeln!(out)?;
+                line(out, joined(path, servers))?;
+            }
+            told(applied, &values, self.home.as_deref(), out)?;
+            out.flush()?;
         }
+        if self.args.apply {
+            note(&format!("restart the client; to undo this: {}--restore", self.command()));
+        }
+        let found = discover(self.home.as_deref(), &self.folder);
+        let is_found = |path: &Path| found.iter().any(|place| canonical(&place.path) == path);
+        let named = applied.iter().map(|change| change.path.clone()).filter(|path| !is_found(path));
+        let clients = chain::clients(&named.collect::<Vec<_>>());
+        note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
+        Ok(())
     }
-    note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
-    Ok(Outcome::Ok)
 }
 
 /// What is said where one configuration takes the place of servers from several files or projects.
@@ -207,6 +262,14 @@ fn joined(config: &Path, servers: usize) -> String {
         config.display(),
         counted(servers, "server")
     )
+}
+
+/// What became of a file; nothing where there is none.
+fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
 }
 
 /// What is said of a configuration that was written anew.
@@ -232,11 +295,7 @@ impl Writes {
     pub(super) fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
         let path = behind_links(path).with_context(|| path.display().to_string())?;
         let before = std::fs::read(&path).and_then(|bytes| Ok((bytes, std::fs::metadata(&path)?.permissions())));
-        let before = match before {
-            Ok(before) => Some(before),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
-        };
+        let before = if_there(before).with_context(|| path.display().to_string())?;
         self.0.push(Written { path, before, text, permissions });
         Ok(())
     }
@@ -248,12 +307,10 @@ impl Writes {
         let mut copy = backup_of(path);
         let mut number = 2;
         loop {
-            match std::fs::read(&copy) {
-                Ok(held) if held == text.as_bytes() => break,
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
-                // Such as a name that is too long, which a further number makes no shorter.
-                Err(error) => return Err(error).with_context(|| copy.display().to_string()),
+            // An error may be that of a name which is too long, and a further number makes it no shorter.
+            let held = if_there(std::fs::read(&copy)).with_context(|| copy.display().to_string())?;
+            if held.is_none_or(|held| held == text.as_bytes()) {
+                break;
             }
             copy = beside(path, &format!("{BEFORE}-{number}"));
             number += 1;
@@ -412,7 +469,7 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let snippet = snippet(client, &chain::program(), &config, &args.name, &env);
     match args.format {
-        Format::Json => print_json(out, "mcp snippet", &snippet)?,
+        Format::Json => print_json(out, "mcp import show-client", &snippet)?,
         Format::Text => {
             writeln!(out, "{}", snippet.text)?;
             note(&format!("put it into {}", snippet.file));
@@ -463,11 +520,10 @@ fn left_of(path: &Path) -> PathBuf {
 }
 
 /// What lies beside a client's file that has a gateway.
-fn found_beside(path: &Path) -> Result<Option<Beside>, String> {
-    let text = |path: PathBuf| match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{}: {error}", path.display())),
+fn found_beside(path: &Path) -> Result<Option<Beside>, ClientFileError> {
+    let text = |path: PathBuf| {
+        let text = if_there(std::fs::read_to_string(&path));
+        text.map_err(|error| ClientFileError { path, reason: error.to_string() })
     };
     let Some(without) = text(backup_of(path))? else { return Ok(None) };
     Ok(Some(Beside { without, with: text(left_of(path))? }))
@@ -487,8 +543,8 @@ fn planned(
     let env = chain::path_for(&present).into_iter().collect();
     let gateway = NewGateway { program: &program, config: &config, name: &args.name, env: &env };
     let beside = |path: &Path| found_beside(&canonical(path));
-    let mut changes = apply(files, conversion, gateway, &beside)
-        .map_err(|reason| anyhow::anyhow!("{reason}; nothing was written"))?;
+    let mut changes =
+        apply(files, conversion, gateway, &beside).map_err(|error| anyhow::anyhow!("{error}; nothing was written"))?;
     for change in &mut changes {
         // What a link points to changes, and not the link.
         change.path = canonical(&change.path);
@@ -563,7 +619,7 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
     let mut files = Vec::new();
     for place in places {
         let target = canonical(&place.path);
-        match found_beside(&target).map_err(anyhow::Error::msg)? {
+        match found_beside(&target)? {
             // What an earlier run left is no gateway that could be taken back.
             Some(beside) if !named && !args.force && beside.with.is_none() && !has_gateway(&place) => {}
             Some(beside) => files.push((place, target, beside)),
@@ -591,7 +647,7 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
             true => (beside.without.clone(), None, Vec::new()),
             false => {
                 let file = ClientFile::read(place)?;
-                let back = restored(&file, &beside).map_err(|reason| {
+                let back = restored(&file, &beside).map_err(|ClientFileError { reason, .. }| {
                     let backup = backup_of(&target);
                     let reason = format!("{}: {reason}; {} is what it was", target.display(), backup.display());
                     anyhow::anyhow!("{reason}, and --restore --force puts that in its place")
@@ -608,12 +664,7 @@ fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write)
         let is_same = changed.is_none();
         let left = [Some(left_of(target)), is_same.then(|| backup_of(target))];
         for path in left.into_iter().flatten() {
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| path.display().to_string());
-                }
-                _ => {}
-            }
+            if_there(std::fs::remove_file(&path)).with_context(|| path.display().to_string())?;
         }
         let Some((left, now)) = changed else {
             line(out, format_args!("{} is as it was", target.display()))?;

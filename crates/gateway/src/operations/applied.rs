@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::client_edit::{Edit, edited, read};
-use super::client_files::{ClientFile, GatewayEntry};
+use super::client_files::{ClientFile, ClientFileError, GatewayEntry};
 use super::clients::{Place, entry_with_references};
 use super::import::Conversion;
 
@@ -19,7 +19,7 @@ use super::import::Conversion;
 pub struct Beside {
     /// The file as it would be without the gateway.
     pub without: String,
-    /// The file as it was left with it; `None` where an earlier version did not keep it.
+    /// The file as it was left with it; `None` where that is not there, as after the gateway was taken back.
     pub with: Option<String>,
 }
 
@@ -54,18 +54,18 @@ pub struct Change {
 /// The changes that put `gateway` in place of what was imported from `files`; `beside` finds what lies beside a file.
 ///
 /// # Errors
-/// What is in the way, with the file; nothing is written here.
+/// [`ClientFileError`]: what is in the way, or what `beside` gave; nothing is written here.
 pub fn apply(
     files: &[ClientFile],
     conversion: &Conversion,
     gateway: NewGateway<'_>,
-    beside: &dyn Fn(&Path) -> Result<Option<Beside>, String>,
-) -> Result<Vec<Change>, String> {
+    beside: &dyn Fn(&Path) -> Result<Option<Beside>, ClientFileError>,
+) -> Result<Vec<Change>, ClientFileError> {
     let mut changes = Vec::new();
     for file in files {
         let path = &file.place.path;
         let Some(moved) = conversion.moved.get(path) else { continue };
-        let failed = |reason: String| format!("{}: {reason}", path.display());
+        let failed = |reason| ClientFileError { path: path.clone(), reason };
         let mut edits: Vec<Edit> = Vec::new();
         for one in moved {
             let same = edits.iter_mut().find(|edit| edit.place == one.place);
@@ -89,8 +89,8 @@ pub fn apply(
             edit.insert.push((gateway.name.to_owned(), written));
         }
         let after = edited(file.place.form(), &file.text, &edits).map_err(failed)?.text;
-        let without = match beside(path).map_err(failed)? {
-            Some(beside) if !here.is_empty() => restored(file, &beside).map_err(failed)?.text,
+        let without = match beside(path)? {
+            Some(beside) if !here.is_empty() => restored(file, &beside)?.text,
             // Somebody took the gateway out by hand: what there is now is what there was before it.
             _ => file.text.clone(),
         };
@@ -161,9 +161,13 @@ pub struct Restored {
 /// The text of `file` with its servers in place of the gateway. Where nobody changed it since, it is byte for byte as it was.
 ///
 /// # Errors
-/// The gateway is not in it any more, its text has another form than before, or it cannot be told to which server the
-/// new value of a variable of the gateway belongs.
-pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, String> {
+/// [`ClientFileError`]: the gateway is not in it any more, its text has another form than before, or it cannot be told to
+/// which server the new value of a variable of the gateway belongs.
+pub fn restored(file: &ClientFile, beside: &Beside) -> Result<Restored, ClientFileError> {
+    taken_back(file, beside).map_err(|reason| ClientFileError { path: file.place.path.clone(), reason })
+}
+
+fn taken_back(file: &ClientFile, beside: &Beside) -> Result<Restored, String> {
     if beside.with.as_ref() == Some(&file.text) {
         return Ok(Restored { text: beside.without.clone(), changed: None, gone: Vec::new() });
     }
@@ -421,8 +425,8 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         let gateway =
             NewGateway { program: &program, config: Path::new("/conf/gateway.yaml"), name: "contextweaver", env: &env };
-        let changes = apply(std::slice::from_ref(file), conversion, gateway, &|_| Ok(beside.cloned()))?;
-        changes.into_iter().next().ok_or_else(|| "no change".to_owned())
+        let changes = apply(std::slice::from_ref(file), conversion, gateway, &|_| Ok(beside.cloned()));
+        changes.map_err(|error| error.to_string())?.into_iter().next().ok_or_else(|| "no change".to_owned())
     }
 
     #[test]
@@ -581,7 +585,7 @@ mod tests {
         assert!(back.changed.is_some());
         // Where somebody took the gateway out, there is nothing to be taken back.
         let error = restored(&file(home, path, "{\"mcpServers\": {}}"), &beside).unwrap_err();
-        assert!(error.contains("no longer in it"), "{error}");
+        assert_eq!(error.to_string(), "/home/me/servers.json: the gateway is no longer in it");
     }
 
     #[test]
@@ -613,7 +617,7 @@ mod tests {
         assert_eq!(data, text("old-s3cret-of-b", "n3w"));
         assert_eq!(renewed.gone, ["MORE", "PATH"]);
         // One of two variables with the same value.
-        let refused = back(&[("C_KEY", "n3w")]).unwrap_err();
+        let refused = back(&[("C_KEY", "n3w")]).unwrap_err().reason;
         assert!(refused.contains("`C_KEY`") && !refused.contains("s3cret"), "{refused}");
         let both = back(&[("C_KEY", "n3w"), ("D_KEY", "n3w")]).unwrap();
         assert_eq!(both.text.matches("n3w").count(), 2, "{}", both.text);

@@ -54,11 +54,11 @@ pub struct ClientFile {
     pub(crate) off_in_projects: Vec<(PathBuf, String)>,
 }
 
-/// A client's file cannot be read.
+/// A client's file cannot be read, or not be changed as it is to be.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct ClientFileError {
-    /// The file that cannot be read.
+    /// The file, or what lies beside it.
     pub path: PathBuf,
     /// Why not, and where.
     pub reason: String,
