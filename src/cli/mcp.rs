@@ -7,7 +7,6 @@ mod call;
 mod capture;
 mod chain;
 mod doctor;
-mod events;
 mod health;
 pub(super) mod import;
 mod incident_pack;
@@ -21,6 +20,7 @@ mod remove;
 mod rows;
 mod running;
 mod serve;
+mod stats;
 mod watch;
 
 use std::io::Write;
@@ -37,7 +37,6 @@ pub(super) enum Command {
     /// Serve the tools of any number of MCP servers to one client or many
     Serve(serve::Args),
     /// Show what a configuration or a catalog would serve, and the tokens that this saves
-    #[command(alias = "inspect")]
     Preview(preview::Args),
     /// Check a configuration and the servers behind it, and say what to fix
     Doctor(doctor::Args),
@@ -50,14 +49,12 @@ pub(super) enum Command {
     /// Remove a server from a configuration
     Remove(remove::Args),
     /// Save the definitions that a server lists as a catalog file
-    #[command(alias = "snapshot")]
     Capture(capture::Args),
     /// Serve facts and episodes as the tools of an MCP server
     MemoryServe(memory_serve::Args),
     /// Record the messages between a client and a server
     Record(record::Args),
     /// Serve a recording without its server
-    #[command(alias = "replay")]
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
@@ -71,8 +68,8 @@ pub(super) enum Command {
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
     /// Show what a gateway did: tokens saved, success, durations, errors
-    #[command(name = "stats", visible_alias = "events")]
-    Events(events::Args),
+    #[command(visible_alias = "events")]
+    Stats(stats::Args),
     /// Collect what others need to help you, without secrets, in one archive
     IncidentPack(incident_pack::Args),
 }
@@ -95,7 +92,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Reload(args) => reload::run(args, out),
         Command::Health(args) => health::run(args, out),
         Command::Audit(args) => audit::run(args, out),
-        Command::Events(args) => events::run(args, out),
+        Command::Stats(args) => stats::run(args, out),
         Command::IncidentPack(args) => incident_pack::run(args, out),
     }
 }

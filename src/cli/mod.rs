@@ -1,4 +1,5 @@
-//! One file per command: arguments, one call into a room, print.
+//! One file per command, or one folder where a command has commands of its own: arguments, calls into rooms, print. Beside
+//! them lies what several commands share.
 //!
 //! Commands write to the writer they are given, so that tests read what a person would. Progress and notes go to
 //! standard error, results to standard output. Exit codes: 0 same or fine, 1 drift or a failed gate, 2 error.
@@ -79,7 +80,6 @@ impl From<Outcome> for ExitCode {
 pub(crate) enum Format {
     /// For people.
     #[default]
-    #[value(alias = "table")]
     Text,
     /// For machines: one JSON document.
     Json,
@@ -281,7 +281,8 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 /// Writes what a command found as indented JSON, in the one form of all commands: an object that begins with
-/// `schema_version` and `kind`, the words of the command. A list is its member `items`.
+/// `schema_version` and `kind`: the words of the command, and of what changes the form of its results. A list is its member
+/// `items`.
 ///
 /// # Errors
 /// What cannot be written, or a value of the command that has one of the two names itself.

@@ -322,7 +322,7 @@ fn a_view_follows_a_file_of_events_until_it_is_interrupted() {
     let following = Following::start(&files, &[&watch[..], &["--window", "1h", "--format", "json"]].concat());
     let line = following.until("{").remove(0);
     let seen: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&seen["kind"], &seen["events"]), (&json!("mcp events"), &json!(2)));
+    assert_eq!((&seen["kind"], &seen["events"]), (&json!("mcp stats"), &json!(2)));
     assert_eq!(seen["last_calls"].as_array().unwrap().len(), 2);
     assert_eq!(following.interrupt(), (Some(0), String::new()));
 
@@ -366,7 +366,7 @@ fn a_view_follows_a_running_gateway() {
     let stats =
         Following::start(&files, &["mcp", "stats", "--url", &url, "--watch", "--interval", "1", "--format", "json"]);
     status.until("ready");
-    stats.until("\"kind\":\"mcp stats\"");
+    stats.until("\"kind\":\"mcp stats url\"");
     gateway.kill().unwrap();
     gateway.wait().unwrap();
     status.until("/healthz");
@@ -374,7 +374,7 @@ fn a_view_follows_a_running_gateway() {
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let (mut gateway, _) = serve(address);
     status.until("ready");
-    stats.until("\"kind\":\"mcp stats\"");
+    stats.until("\"kind\":\"mcp stats url\"");
     for following in [status, stats] {
         assert_eq!(following.interrupt(), (Some(0), String::new()));
     }

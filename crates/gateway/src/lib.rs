@@ -8,9 +8,9 @@
 //!
 //! A message comes in on a transport (standard streams or HTTP), is dispatched by its method, and is answered from an
 //! immutable view of what the upstreams list. A call passes the guards on its way to an upstream, and its result passes
-//! them and the result firewall on its way back. The crate ranks and packs nothing itself, and it is the only one that
-//! knows of tasks, sockets and processes. No typed models are on the way of calls and results: what is passed on stays
-//! the bytes that came in.
+//! them and the result firewall on its way back. The crate ranks and packs nothing itself, and is the
+//! only library crate with an asynchronous runtime. No typed models are on the way of
+//! calls and results: what is passed on stays the bytes that came in.
 //!
 //! The folders, each of which uses only those before it: `protocol`, `common`, `surface`, `session`, `guard`,
 //! `telemetry`, `upstream`, `results`, `config`, `catalog`, `tools`, `server`, `transport`, `operations`.
@@ -68,11 +68,11 @@ pub use operations::event_rows::{CallRow, CallRows, SessionRow, SessionRows};
 pub use operations::event_stats::{Durations, EventStats, Tally};
 pub use operations::import::{Addition, Conversion, Converted, Present, Skipped, convert, convert_beside};
 pub use operations::incident::{Incident, IncidentEntry, IncidentFile, IncidentGap, IncidentManifest};
-pub use operations::inspect::{InspectedTool, Inspection};
 pub use operations::memory::{MemoryBounds, MemoryServer};
+pub use operations::playback::{Playback, PlaybackError, serve_playback};
+pub use operations::preview::{Preview, PreviewedTool};
 pub use operations::recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
 pub use operations::references::resolved;
-pub use operations::replay::{Replay, ReplayError, serve_replay};
 pub use operations::rights::Rights;
 pub use operations::running_stats::{RunningStats, RunningTool};
 pub use operations::servers::new_server;

@@ -37,7 +37,6 @@ const SHOWN: usize = 10;
 pub(super) enum CheckFormat {
     /// For people.
     #[default]
-    #[value(alias = "table")]
     Text,
     /// For machines: one JSON document.
     Json,

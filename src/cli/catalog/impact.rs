@@ -45,7 +45,6 @@ pub(super) struct ImpactArgs {
 pub(super) enum DiffFormat {
     /// For people.
     #[default]
-    #[value(alias = "table")]
     Text,
     /// For machines: one JSON document.
     Json,

@@ -11,7 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{block_on, chain};
+use super::block_on;
+use super::chain::{self, Started};
 use crate::cli::http::{Told, signals};
 use crate::cli::terminal::{line, shown};
 use crate::cli::{Format, Outcome, counted, note, print_json};
@@ -39,14 +40,10 @@ pub(in crate::cli) struct Args {
     /// A tool, and its arguments behind it; may be repeated
     #[arg(value_name = "TOOL [NAME=VALUE]...")]
     words: Vec<String>,
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
-    #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
-    client: Vec<PathBuf>,
+    #[command(flatten)]
+    started: Started,
     /// A catalog file: its tools can be browsed, and called if there are answers
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "client"])]
     catalog: Option<PathBuf>,
     /// The answers to calls of the catalog, JSON
     #[arg(long, value_name = "FILE", requires = "catalog")]
@@ -107,7 +104,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             let catalog = CatalogFile { path: path.clone(), answers: args.answers.clone() };
             GatewayConfig { catalog: Some(catalog), ..GatewayConfig::default() }
         }
-        None => chain::load(&chain::config(args.config.as_deref())?, None, &args.client)?.0,
+        None => chain::load(&args.started.config.path()?, None, &args.started.client)?.0,
     };
     block_on(async {
         let mut told = Told::from(signals()?);

@@ -24,6 +24,34 @@ pub(super) const LEFT: &str = ".with-contextweaver";
 pub(super) const COSTS_MORE: &str =
     "for so few tools it costs more tokens than it saves; `mode: passthrough` adds none";
 
+// No doc comment: it would become that of the command.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct ConfigArg {
+    /// The configuration, YAML or JSON [default: gateway.yaml]
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+impl ConfigArg {
+    /// As [`config`].
+    ///
+    /// # Errors
+    /// As [`config`].
+    pub(super) fn path(&self) -> Result<PathBuf> {
+        config(self.config.as_deref())
+    }
+}
+
+// What a client starts; no doc comment, as above.
+#[derive(Debug, clap::Args)]
+pub(super) struct Started {
+    #[command(flatten)]
+    pub(super) config: ConfigArg,
+    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(super) client: Vec<PathBuf>,
+}
+
 /// The named configuration, or the one in this folder.
 ///
 /// # Errors

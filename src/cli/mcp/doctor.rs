@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::block_on;
-use super::chain::{self, Values};
+use super::chain::{self, Started, Values};
 use crate::cli::files::{Files, writable, write};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
@@ -32,12 +32,8 @@ Examples:
   contextweaver mcp doctor --config gateway.yaml --html doctor.html
   contextweaver mcp doctor --config gateway.yaml --format json")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
-    #[arg(long, value_name = "FILE")]
-    client: Vec<PathBuf>,
+    #[command(flatten)]
+    started: Started,
     /// Also show notes (JSON always has them)
     #[arg(long)]
     notes: bool,
@@ -50,15 +46,15 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let config = chain::config(args.config.as_deref())?;
-    let files = Files::default().read("--config", [&config]).read("--client", &args.client);
+    let (config, clients) = (args.started.config.path()?, &args.started.client);
+    let files = Files::default().read("--config", [&config]).read("--client", clients);
     files.page(&args.html).check()?;
     args.html.iter().try_for_each(|path| writable("--html", path))?;
-    for path in &args.client {
+    for path in clients {
         ClientFile::read(Place::of(path, None))?;
     }
     // What is wrong with the configuration itself is said below.
-    let values = Values::of(&config, &args.client).ok();
+    let values = Values::of(&config, clients).ok();
     let environment = |name: &str| match &values {
         Some(values) => values.get(name),
         None => std::env::var(name).ok(),
@@ -77,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             out.flush()?;
             origins.iter().for_each(|origin| note(origin));
             let flag = chain::flag(&config);
-            let clients = chain::clients(&args.client);
+            let clients = chain::clients(clients);
             note(&match found.has_errors() {
                 true => format!("next, when that is fixed: contextweaver mcp doctor{flag}{clients}"),
                 false => format!("next: contextweaver mcp preview{flag}{clients}"),

@@ -12,15 +12,15 @@ use time::OffsetDateTime;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::chain::{self, Values};
-use super::{block_on, running};
+use super::block_on;
+use super::chain::{Started, Values};
+use super::running::{self, Running};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::files::{folder_of, replace_private_file};
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{
-    AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Inspection, Window,
-    examine,
+    AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Preview, Window, examine,
 };
 
 /// Collect what others need to help you, without secrets, in one archive
@@ -39,18 +39,10 @@ pub(in crate::cli) struct Args {
     /// The ZIP archive to write; one that exists is never replaced
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
-    #[arg(long, value_name = "FILE")]
-    client: Vec<PathBuf>,
-    /// A running gateway: the address that it says it listens at
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// A file with the bearer token for `--url`
-    #[arg(long, value_name = "FILE", requires = "url")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    started: Started,
+    #[command(flatten)]
+    running: Running,
     /// Maximum lines to take from each log
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     lines: u16,
@@ -76,15 +68,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             ending.display()
         );
     }
-    let config = chain::config(args.config.as_deref())?;
+    let config = args.started.config.path()?;
     refuse(&args.out)?;
     if !config.is_file() {
         bail!("{}: there is no such configuration", config.display());
     }
-    let values = Values::of(&config, &args.client).ok();
+    let values = Values::of(&config, &args.started.client).ok();
     let known = values.as_ref().map(Values::known).unwrap_or_default();
     let mut incident = Incident::begin(&config, &known, environment(), std::env::home_dir().as_deref());
-    if let Some(token) = &args.token_file {
+    if let Some(token) = &args.running.token_file {
         incident.cover_file(token);
     }
     let lookup = |name: &str| values.as_ref().map_or_else(|| std::env::var(name).ok(), |values| values.get(name));
@@ -155,7 +147,7 @@ fn add_servers(
     };
     let served = async {
         let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
-        let found = Inspection::of(&gateway).await;
+        let found = Preview::of(&gateway).await;
         gateway.close().await;
         found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))
     };
@@ -217,14 +209,14 @@ impl Log<'_> {
 /// What a running gateway says of itself.
 fn add_running(args: &Args, incident: &mut Incident) {
     let (health, metrics) = ("health.json", "metrics.txt");
-    let Some(url) = &args.url else {
+    let Some(url) = &args.running.url else {
         for name in [health, metrics] {
             incident.leave_out(name, "no running gateway was named with --url");
         }
         return;
     };
     let ask = |path: &str| -> Result<running::Answer> {
-        let answer = block_on(running::get(url, path, args.token_file.as_deref(), PATIENCE))?;
+        let answer = block_on(running::get(url, path, args.running.token_file.as_deref(), PATIENCE))?;
         if !(answer.status.is_success() || answer.status == 503) {
             bail!("the gateway answered {}", answer.status);
         }

@@ -1,12 +1,11 @@
 //! `mcp pins`: the definitions that are pinned, and what waits for approval.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::chain;
+use super::chain::{self, ConfigArg};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_gateway::guard::pins::{Pin, PinMode, Pins, digest};
@@ -27,7 +26,7 @@ enum Action {
   contextweaver mcp pins list --config gateway.yaml --pending --format json")]
     List {
         #[command(flatten)]
-        place: Place,
+        place: ConfigArg,
         /// The server; default: all servers
         server: Option<String>,
         /// The tool, by its name on the server; default: all of the server's tools
@@ -48,7 +47,7 @@ Examples:
   contextweaver mcp pins approve --config gateway.yaml github create_issue --hash 5fdc4b3f...")]
     Approve {
         #[command(flatten)]
-        place: Place,
+        place: ConfigArg,
         /// The server; or --all for all of them
         server: Option<String>,
         /// The tool, by its name on the server; default: all of the server's tools
@@ -64,7 +63,7 @@ Examples:
     #[command(after_help = "Example:\n  contextweaver mcp pins reset --config gateway.yaml github")]
     Reset {
         #[command(flatten)]
-        place: Place,
+        place: ConfigArg,
         /// The server
         server: String,
         /// The tool; default: all of the server's tools
@@ -72,33 +71,24 @@ Examples:
     },
 }
 
-#[derive(Debug, clap::Args)]
-struct Place {
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-}
-
-impl Place {
-    /// The pins that outlive a process; those in memory belong to a running gateway alone.
-    fn pins(&self) -> Result<Pins> {
-        let config = chain::config(self.config.as_deref())?;
-        let guards = GatewayConfig::load(&config)?.guards;
-        if guards.pins.mode == PinMode::Off {
-            bail!("{}: nothing is pinned; set `pins.mode: strict`", config.display());
-        }
-        if guards.pins.file.is_none() && guards.state.is_none() {
-            bail!("{}: the pins are kept in memory; name a file with `pins.file` or `state`", config.display());
-        }
-        Ok(guards.open_pins()?)
+/// The pins that outlive a process; those in memory belong to a running gateway alone.
+fn pins(place: &ConfigArg) -> Result<Pins> {
+    let config = place.path()?;
+    let guards = GatewayConfig::load(&config)?.guards;
+    if guards.pins.mode == PinMode::Off {
+        bail!("{}: nothing is pinned; set `pins.mode: strict`", config.display());
     }
+    if guards.pins.file.is_none() && guards.state.is_none() {
+        bail!("{}: the pins are kept in memory; name a file with `pins.file` or `state`", config.display());
+    }
+    Ok(guards.open_pins()?)
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     match &args.action {
         Action::List { place, server, tool, pending, format } => {
             let (server, tool) = (server.as_deref(), tool.as_deref());
-            let mut pins = place.pins()?.list()?;
+            let mut pins = pins(place)?.list()?;
             pins.retain(|pin| {
                 server.is_none_or(|server| server == pin.server) && tool.is_none_or(|tool| tool == pin.name)
             });
@@ -128,13 +118,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if server.is_none() && !all {
                 bail!("name a server whose definitions are approved, or --all for those of all servers");
             }
-            for pin in place.pins()?.approve(server.as_deref(), tool.as_deref(), hash)? {
+            for pin in pins(place)?.approve(server.as_deref(), tool.as_deref(), hash)? {
                 line(out, format_args!("approved {} · {}", pin.server, pin.name))?;
             }
             Ok(Outcome::Ok)
         }
         Action::Reset { place, server, tool } => {
-            let forgotten = place.pins()?.reset(server, tool.as_deref())?;
+            let forgotten = pins(place)?.reset(server, tool.as_deref())?;
             if forgotten == 0 {
                 bail!("nothing is pinned for `{server}`; `mcp pins list` shows what is");
             }
@@ -145,7 +135,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// The command that approves what was listed, as a shell takes it.
-fn approval(place: &Place, server: Option<&str>, tool: Option<&str>, hash: &str) -> String {
+fn approval(place: &ConfigArg, server: Option<&str>, tool: Option<&str>, hash: &str) -> String {
     let words: Vec<String> = server.into_iter().chain(tool).map(quoted).collect();
     let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
     let flag = place.config.as_deref().map(chain::flag).unwrap_or_default();
@@ -205,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_command_that_approves_can_be_pasted() {
-        let place = Place { config: Some(PathBuf::from("my conf/gateway.yaml")) };
+        let place = ConfigArg { config: Some(std::path::PathBuf::from("my conf/gateway.yaml")) };
         insta::assert_snapshot!(approval(&place, Some("fs"), Some("read it's"), "5f"), @r"contextweaver mcp pins approve fs 'read it'\''s' --config 'my conf/gateway.yaml' --hash 5f");
         insta::assert_snapshot!(approval(&place, None, None, "5f"), @"contextweaver mcp pins approve --all --config 'my conf/gateway.yaml' --hash 5f");
     }

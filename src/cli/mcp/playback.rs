@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::block_on;
 use crate::cli::Outcome;
 use contextweaver_core::files::ReadError;
-use contextweaver_gateway::{Replay, serve_replay};
+use contextweaver_gateway::{Playback, serve_playback};
 
 /// Serve a recording without its server
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(in crate::cli) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let file = File::open(&args.recording).map_err(ReadError::at(&args.recording))?;
-    let replay = Replay::load(BufReader::new(file)).with_context(|| args.recording.display().to_string())?;
-    block_on(async { Ok(serve_replay(replay).await?) })?;
+    let playback = Playback::load(BufReader::new(file)).with_context(|| args.recording.display().to_string())?;
+    block_on(async { Ok(serve_playback(playback).await?) })?;
     Ok(Outcome::Ok)
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::block_on;
-use super::chain;
+use super::chain::{self, Started};
 use crate::cli::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::text::grouped;
-use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
+use contextweaver_gateway::{Gateway, GatewayConfig, Preview};
 
 /// Show what a configuration or a catalog would serve, and the tokens that this saves
 #[derive(Debug, clap::Args)]
@@ -22,14 +22,10 @@ Examples:
   contextweaver mcp preview --config gateway.yaml --top 50
   contextweaver mcp preview --catalog tools.json --format json")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A client's file with the gateway's entry, in addition to those that are found; may be repeated
-    #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
-    client: Vec<PathBuf>,
+    #[command(flatten)]
+    started: Started,
     /// A catalog file with tools
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "client"])]
     catalog: Option<PathBuf>,
     /// How many tools to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -40,19 +36,19 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let mut next = None;
+    let (mut next, clients) = (None, &args.started.client);
     let config = match &args.catalog {
         Some(catalog) => GatewayConfig { catalog: Some(catalog.clone().into()), ..GatewayConfig::default() },
         None => {
-            let path = chain::config(args.config.as_deref())?;
-            let (config, values) = chain::load(&path, None, &args.client)?;
-            next = Some((values?.next(&path, &args.client, config.diagnostics.is_some()), path));
+            let path = args.started.config.path()?;
+            let (config, values) = chain::load(&path, None, clients)?;
+            next = Some((values?.next(&path, clients, config.diagnostics.is_some()), path));
             config
         }
     };
     let found = block_on(async {
         let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
-        let found = Inspection::of(&gateway).await;
+        let found = Preview::of(&gateway).await;
         gateway.close().await;
         found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))
     })?;
@@ -64,7 +60,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 let serves_nothing = found.upstreams.iter().all(|upstream| upstream.fault.is_some());
                 note(&match serves_nothing {
                     true => {
-                        format!("next: contextweaver mcp doctor{}{}", chain::flag(&path), chain::clients(&args.client))
+                        format!("next: contextweaver mcp doctor{}{}", chain::flag(&path), chain::clients(clients))
                     }
                     false if found.surface_tokens > found.direct_tokens => {
                         next.replacen("next: ", "next, if you want the gateway all the same: ", 1)
@@ -77,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
-fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
+fn print(out: &mut dyn Write, found: &Preview, top: usize) -> Result<()> {
     let counts = &found.counts;
     writeln!(
         out,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use super::events::bad_lines;
+use super::stats::bad_lines;
 use crate::cli::counted;
 use crate::cli::terminal::shown;
 use contextweaver_bench::report::table::Table;

@@ -2,7 +2,7 @@
 //!
 //! An answer is bounded in size and in time. Redirects are not followed: the token is for the gateway alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +17,17 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Bytes of a file with a token, at most.
 const MOST_TOKEN_BYTES: u64 = 64 << 10;
+
+// No doc comment: it would become that of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Running {
+    /// A running gateway: the address that it says it listens at
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// A file with the bearer token for `--url`
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(super) token_file: Option<PathBuf>,
+}
 
 /// What a gateway answered.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
-use super::chain;
+use super::chain::{self, ConfigArg};
 use crate::cli::again::{PATIENCE, read_again};
 use crate::cli::http::{HttpArgs, Signal, Told, address, signals};
 use crate::cli::terminal::line;
@@ -37,9 +37,8 @@ Examples:
   contextweaver mcp serve --config gateway.yaml --transport http --listen 0.0.0.0:8080 --token-file token \\
     --allowed-host gateway.example")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON [default: gateway.yaml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArg,
     /// A catalog file: it can be browsed, and called if there are answers
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     catalog: Option<PathBuf>,
@@ -90,7 +89,7 @@ enum ModeArg {
 fn file_of(args: &Args) -> Result<Option<PathBuf>> {
     match &args.catalog {
         Some(_) => Ok(None),
-        None => chain::config(args.config.as_deref()).map(Some),
+        None => args.config.path().map(Some),
     }
 }
 
@@ -451,7 +450,7 @@ mod tests {
             let mut out = Vec::new();
             super::super::block_on(async {
                 let gateway = Gateway::start(config).await?;
-                banner(&gateway, args.transport, args.config.as_deref(), &mut out)
+                banner(&gateway, args.transport, args.config.config.as_deref(), &mut out)
             })
             .unwrap();
             String::from_utf8(out).unwrap()

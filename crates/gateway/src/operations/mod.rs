@@ -1,4 +1,4 @@
-//! What operators do besides serving: check, inspect, import, capture, record, replay, count, pack.
+//! What operators do besides serving: check, preview, import, capture, record, play back, count, pack.
 
 pub(crate) mod applied;
 pub(crate) mod audit_trail;
@@ -15,12 +15,12 @@ pub(crate) mod event_rows;
 pub(crate) mod event_stats;
 pub(crate) mod import;
 pub(crate) mod incident;
-pub(crate) mod inspect;
 mod likely_secrets;
 pub(crate) mod memory;
+pub(crate) mod playback;
+pub(crate) mod preview;
 pub(crate) mod recording;
 pub(crate) mod references;
-pub(crate) mod replay;
 pub(crate) mod rights;
 pub(crate) mod running_stats;
 pub(crate) mod servers;

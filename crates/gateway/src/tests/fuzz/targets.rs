@@ -34,7 +34,7 @@ use crate::upstream::sse::EventReader;
 use crate::upstream::token_answers;
 use crate::{
     AuditCheck, AuditEvent, AuditLine, CallRows, CatalogFile, Client, ClientFile, EventStats, Gateway, GatewayConfig,
-    HttpServer, Place, Replay, RunningStats, SessionRows, Window, convert, serve,
+    HttpServer, Place, Playback, RunningStats, SessionRows, Window, convert, serve,
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
@@ -541,9 +541,9 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         }
     };
     let recording = |input: &[u8]| {
-        if let Ok(mut replay) = Replay::load(input) {
+        if let Ok(mut playback) = Playback::load(input) {
             let asked = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
-            drop(replay.take(Message::parse(asked).unwrap()));
+            drop(playback.take(Message::parse(asked).unwrap()));
         }
     };
     let catalog = |input: &[u8]| {

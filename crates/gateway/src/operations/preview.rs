@@ -19,7 +19,7 @@ use contextweaver_core::text::Estimator;
 
 /// One tool behind the gateway.
 #[derive(Debug, Clone, Serialize)]
-pub struct InspectedTool {
+pub struct PreviewedTool {
     /// The id of the tool.
     pub id: String,
     /// The name under which it is listed, in a mode that lists tools.
@@ -30,7 +30,7 @@ pub struct InspectedTool {
 
 /// What a gateway serves.
 #[derive(Debug, Clone, Serialize)]
-pub struct Inspection {
+pub struct Preview {
     /// What clients are shown.
     pub mode: Mode,
     /// How much there is.
@@ -46,14 +46,14 @@ pub struct Inspection {
     /// The namespaces of the tools.
     pub namespaces: Vec<ServerSummary>,
     /// The tools, the largest definition first.
-    pub tools: Vec<InspectedTool>,
+    pub tools: Vec<PreviewedTool>,
     /// Definitions that are not usable.
     pub left_out: Vec<LeftOut>,
     /// What is wrong with schemas of tools that are served.
     pub flagged: Vec<Finding>,
 }
 
-impl Inspection {
+impl Preview {
     /// What `gateway` serves now.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Inspection {
         let report = view.tools.as_ref().map(|shelf| catalog::inspect(shelf.router.catalog(), Estimator::Cl100kBase));
         let (direct_tokens, namespaces, tools) =
             report.map_or_else(Default::default, |report| (report.tokens, report.servers, report.tools));
-        let tools = tools.into_iter().map(|tool| InspectedTool {
+        let tools = tools.into_iter().map(|tool| PreviewedTool {
             published: (mode != Mode::Gateway).then(|| published_name(&tool.id)),
             id: tool.id,
             tokens: tool.tokens,
@@ -90,7 +90,7 @@ impl Inspection {
 /// The tools that a client is shown, page by page.
 async fn surface(gateway: &Gateway) -> Result<Vec<Box<RawValue>>, RpcError> {
     let (out, _unheard) = mpsc::channel(1);
-    let caller = Caller::new(Session::new("inspect"), ClientInfo::default(), out);
+    let caller = Caller::new(Session::new("preview"), ClientInfo::default(), out);
     listed(gateway, &caller).await
 }
 
@@ -109,10 +109,10 @@ mod tests {
         for mode in [Mode::Gateway, Mode::Proxy] {
             let config = GatewayConfig { catalog: Some(path.clone().into()), mode, ..GatewayConfig::default() };
             let gateway = Gateway::start(config.for_a_look()).await.unwrap();
-            let mut inspection = Inspection::of(&gateway).await.unwrap();
-            assert!(inspection.surface_tokens > 0);
-            inspection.surface_tokens = 0;
-            let text = serde_json::to_string_pretty(&inspection).unwrap();
+            let mut preview = Preview::of(&gateway).await.unwrap();
+            assert!(preview.surface_tokens > 0);
+            preview.surface_tokens = 0;
+            let text = serde_json::to_string_pretty(&preview).unwrap();
             shown.push(text.replace(&*folder.path().to_string_lossy(), "FOLDER"));
         }
         insta::assert_snapshot!(shown.join("\n"), @r#"

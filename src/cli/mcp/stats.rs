@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::super::files::{Files, writable, write};
@@ -19,7 +20,7 @@ use super::super::{Format, Outcome, counted, note, print_json};
 use super::block_on;
 use super::chain;
 use super::rows;
-use super::running;
+use super::running::{self, Running};
 use super::watch::{json_line, watch, watch_gateway, written};
 use crate::cli::terminal::{line, shown};
 use contextweaver_bench::report::html;
@@ -56,12 +57,8 @@ pub(in crate::cli) struct Args {
     /// A configuration: its file of events, and its price of tokens [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A running gateway: the address that it says it listens at
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// A file with the bearer token for `--url`
-    #[arg(long, value_name = "FILE", requires = "url")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    running: Running,
     /// The price of a million tokens, to show the savings in money [default: the configuration's]
     #[arg(long, value_name = "AMOUNT")]
     price: Option<f64>,
@@ -128,13 +125,13 @@ enum By {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    if args.by.is_some() && args.url.is_some() {
+    if args.by.is_some() && args.running.url.is_some() {
         bail!("--by: a running gateway gives only totals; sessions and calls are in its file of events, see --events");
     }
     if !args.catalog.is_empty() && args.by != Some(By::Tool) {
         bail!("--catalog goes with `--by tool`");
     }
-    let is_named = args.events.is_some() || args.url.is_some();
+    let is_named = args.events.is_some() || args.running.url.is_some();
     let configuration = match &args.config {
         None if is_named => None,
         named => Some(chain::config(named.as_deref())?),
@@ -145,7 +142,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let stated = Price { per_million_tokens: amount, ..price.unwrap_or_else(|| Price::dollars(amount)) };
         price = Some(checked(stated)?);
     }
-    if let Some(url) = &args.url {
+    if let Some(url) = &args.running.url {
         return of_running(args, url, price.as_ref(), out);
     }
     let (option, path) = match (&args.events, config.and_then(|config| config.diagnostics)) {
@@ -162,64 +159,70 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.events.is_none() && !path.exists() {
         bail!("there are no calls yet: the gateway writes {} when a client uses it", path.display());
     }
+    of_file(args, &path, price.as_ref(), out)?;
+    Ok(Outcome::Ok)
+}
+
+/// What a file of events says.
+fn of_file(args: &Args, path: &Path, price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let window = args.window.map_or_else(Window::all, |span| Window::of_last(span, OffsetDateTime::now_utc()));
     let place = || path.display().to_string();
-    let file = open(&path, args.by == Some(By::Session))?;
-    let limit = args.limit.get();
-    match (args.by, args.format) {
-        (None, format) => {
+    let file = open(path, args.by == Some(By::Session))?;
+    let (format, limit) = (args.format, args.limit.get());
+    match args.by {
+        None => {
             let stats = EventStats::read(file, &window).with_context(place)?;
-            refuse_foreign(&path, &stats.bad)?;
+            refuse_foreign(path, &stats.bad)?;
             if let Some(to) = &args.html {
-                let page = html::events(&place(), &stats, price.as_ref());
-                write(to, page.as_bytes())?;
+                write(to, html::events(&place(), &stats, price).as_bytes())?;
             }
-            match format {
-                Format::Json => print_json(out, "mcp events", &stats)?,
-                Format::Text => print(out, &stats, price.as_ref())?,
-            }
+            put(out, format, "mcp stats", &stats, |out| print(out, &stats, price))
         }
-        (Some(By::Session), format) => {
-            let sessions = SessionRows::read(file, limit, &window, price.as_ref()).with_context(place)?;
-            refuse_foreign(&path, &sessions.bad)?;
-            match format {
-                Format::Json => print_json(out, "mcp stats session", &sessions)?,
-                Format::Text => rows::sessions(out, &sessions)?,
-            }
+        Some(By::Session) => {
+            let sessions = SessionRows::read(file, limit, &window, price).with_context(place)?;
+            refuse_foreign(path, &sessions.bad)?;
+            put(out, format, "mcp stats session", &sessions, |out| rows::sessions(out, &sessions))
         }
-        (Some(By::Call), format) => {
+        Some(By::Call) => {
             let calls = CallRows::read(file, limit, &window).with_context(place)?;
-            refuse_foreign(&path, &calls.bad)?;
-            match format {
-                Format::Json => print_json(out, "mcp stats call", &calls)?,
-                Format::Text => rows::calls(out, &calls)?,
-            }
+            refuse_foreign(path, &calls.bad)?;
+            put(out, format, "mcp stats call", &calls, |out| rows::calls(out, &calls))
         }
-        (Some(By::Tool), format) => {
+        Some(By::Tool) => {
             let source = CatalogSource { catalog: args.catalog.clone(), lenient: true };
             let catalog = (!source.catalog.is_empty()).then(|| source.load()).transpose()?;
             let tools = ToolRows::read(file, &window, catalog.as_deref()).with_context(place)?;
-            refuse_foreign(&path, &tools.bad)?;
+            refuse_foreign(path, &tools.bad)?;
             if catalog.is_some() && tools.knows_none() {
                 note("none of these tools is in the catalog; name its servers there as in the configuration");
             }
-            match format {
-                Format::Json => print_json(out, "mcp stats tool", &tools)?,
-                Format::Text => rows::tools(out, &tools, limit)?,
-            }
+            put(out, format, "mcp stats tool", &tools, |out| rows::tools(out, &tools, limit))
         }
     }
-    Ok(Outcome::Ok)
+}
+
+/// Prints what was found in the form that was asked for.
+fn put(
+    out: &mut dyn Write,
+    format: Format,
+    kind: &str,
+    found: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    match format {
+        Format::Json => print_json(out, kind, found),
+        Format::Text => text(out),
+    }
 }
 
 /// What a gateway that runs says, once or again and again.
 fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write) -> Result<Outcome> {
     let ask = async || {
         let running::Answer { address, status, text } =
-            running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE).await?;
+            running::get(url, "/metrics", args.running.token_file.as_deref(), PATIENCE).await?;
         if !status.is_success() {
             if status == 401 {
-                bail!(running::unknown_token(&address, args.token_file.as_deref()));
+                bail!(running::unknown_token(&address, args.running.token_file.as_deref()));
             }
             bail!("{address}: the gateway answered {status}");
         }
@@ -227,16 +230,13 @@ fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write
     };
     if !args.watch {
         let stats = block_on(ask())?;
-        match args.format {
-            Format::Json => print_json(out, "mcp stats", &stats)?,
-            Format::Text => print_running(out, &stats, price)?,
-        }
+        put(out, args.format, "mcp stats url", &stats, |out| print_running(out, &stats, price))?;
         return Ok(Outcome::Ok);
     }
     watch_gateway(url, args.interval, args.format, out, async || {
         let stats = ask().await?;
         match args.format {
-            Format::Json => json_line("mcp stats", &stats),
+            Format::Json => json_line("mcp stats url", &stats),
             Format::Text => written(|view| print_running(view, &stats, price)),
         }
     })
@@ -252,7 +252,7 @@ fn follow(args: &Args, path: &Path, price: Option<&Price>, out: &mut dyn Write) 
         let seen = feed.look(OffsetDateTime::now_utc(), CALLS).with_context(|| path.display().to_string())?;
         match args.format {
             // What only says that time has passed is not a change.
-            Format::Json => json_line("mcp events", &Seen { stats: EventStats { since: None, ..seen.stats }, ..seen }),
+            Format::Json => json_line("mcp stats", &Seen { stats: EventStats { since: None, ..seen.stats }, ..seen }),
             Format::Text => written(|view| print_seen(view, &seen, span, price)),
         }
     })

@@ -28,9 +28,9 @@ const QUEUE: usize = 1024;
 /// Methods whose answer does not depend on what the client says about itself.
 const BY_METHOD: [&str; 4] = ["initialize", "server/discover", "logging/setLevel", "ping"];
 
-/// A recording cannot be replayed.
+/// A recording cannot be played back.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
+pub enum PlaybackError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
@@ -99,7 +99,7 @@ struct Exchange {
 
 /// A recording, ready to answer.
 #[derive(Debug)]
-pub struct Replay {
+pub struct Playback {
     exchanges: Vec<Exchange>,
     /// The exchanges of equal requests, in the order of the recording, and how many were used.
     known: HashMap<Key, (Vec<usize>, usize)>,
@@ -107,17 +107,17 @@ pub struct Replay {
     asked: u64,
 }
 
-impl Replay {
+impl Playback {
     /// Reads a recording from a file.
     ///
     /// # Errors
-    /// [`ReplayError`] for the first line that does not have the form of a recorded message.
-    pub fn load(input: impl BufRead) -> Result<Self, ReplayError> {
+    /// [`PlaybackError`] for the first line that does not have the form of a recorded message.
+    pub fn load(input: impl BufRead) -> Result<Self, PlaybackError> {
         let mut reading = Reading::default();
         for (index, line) in input.split(b'\n').enumerate() {
             let line = line?;
             if !line.trim_ascii().is_empty() {
-                reading.take(&line).map_err(|reason| ReplayError::Line { line: index + 1, reason })?;
+                reading.take(&line).map_err(|reason| PlaybackError::Line { line: index + 1, reason })?;
             }
         }
         let exchanges = reading.exchanges;
@@ -129,7 +129,7 @@ impl Replay {
             }
         }
         if known.is_empty() {
-            return Err(ReplayError::Empty);
+            return Err(PlaybackError::Empty);
         }
         Ok(Self { exchanges, known, asked: 0 })
     }
@@ -293,13 +293,13 @@ impl Reading {
 ///
 /// # Errors
 /// The streams cannot be used.
-pub async fn serve_replay(replay: Replay) -> io::Result<()> {
+pub async fn serve_playback(playback: Playback) -> io::Result<()> {
     let (input, output) = own_streams()?;
-    serve_between(replay, input, output).await
+    serve_between(playback, input, output).await
 }
 
 async fn serve_between(
-    mut replay: Replay,
+    mut playback: Playback,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
@@ -309,7 +309,7 @@ async fn serve_between(
     while let Some(line) = input.next().await? {
         let said = match line {
             Line::Text(line) => match Message::parse(line) {
-                Ok(message) => replay.take(message),
+                Ok(message) => playback.take(message),
                 Err(error) => vec![message::response(None, &Err(error.to_rpc()))],
             },
             Line::TooLong { length, .. } => {
@@ -336,9 +336,9 @@ mod tests {
     use crate::operations::recording::tests::{CLIENT, recorded};
 
     async fn replayed(recording: &str, client: &str) -> String {
-        let replay = Replay::load(recording.as_bytes()).unwrap();
+        let playback = Playback::load(recording.as_bytes()).unwrap();
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
-        serve_between(replay, client.as_bytes(), ours).await.unwrap();
+        serve_between(playback, client.as_bytes(), ours).await.unwrap();
         let mut seen = String::new();
         theirs.read_to_string(&mut seen).await.unwrap();
         seen
@@ -388,11 +388,11 @@ nonsense
             line(7, "server", json!({"id": 1, "result": {"n": 2}})),
             line(8, "client", json!({"id": 2, "method": "tools/call", "params": {"name": "cut off"}})),
         ];
-        let mut replay = Replay::load(recording.join("\n").as_bytes()).unwrap();
-        assert_eq!(replay.len(), 2);
+        let mut playback = Playback::load(recording.join("\n").as_bytes()).unwrap();
+        assert_eq!(playback.len(), 2);
         let mut ask = |id: u64, name: &str| {
             let text = json!({"id": id, "method": "tools/call", "params": {"name": name}}).to_string();
-            let said = replay.take(Message::parse(text.into()).unwrap());
+            let said = playback.take(Message::parse(text.into()).unwrap());
             said.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>().join("\n")
         };
         let said = [ask(4, "n"), ask(5, "n"), ask(6, "n"), ask(7, "cut off")];
@@ -415,7 +415,7 @@ nonsense
             ("{\"seq\":1,\"direction\":\"client\",\"message\":{}}", "line 1: not a JSON-RPC message"),
         ];
         for (text, expected) in cases {
-            let message = Replay::load(text.as_bytes()).unwrap_err().to_string();
+            let message = Playback::load(text.as_bytes()).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
         }
     }
