@@ -1,7 +1,6 @@
 //! `bench eval`: the measures of the scorecard on anybody's catalog, queries and engines, as figures or as a gate.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,32 +17,31 @@ use crate::cli::{Outcome, note, print_json};
 use contextweaver_api::envelope;
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::comparison::evaluations::Evaluations;
-use contextweaver_bench::comparison::outcomes::{ItemSet, Value};
 use contextweaver_bench::comparison::text::power;
-use contextweaver_bench::eval::collection::{Collection, Query};
-use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Standing, Word, decide};
-use contextweaver_bench::eval::engine::{Engine, Ranking, RouterEngine};
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::decision::{MARGIN, Standing, Word};
+use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::error::EvalError;
 use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::make_folder;
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
-use contextweaver_bench::eval::measure::{FIRST, Measure};
+use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Evidence, Facts};
 use contextweaver_bench::eval::rival::{Rival, RivalPlace};
-use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
-use contextweaver_bench::eval::statistics::mean;
+use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
 use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
+use contextweaver_bench::own::baseline::VersusBaseline;
+use contextweaver_bench::own::bounds::{Bounds, Gate};
+use contextweaver_bench::own::failures::Failure;
 use contextweaver_bench::own::results::read_base;
-use contextweaver_bench::own::threshold::{Threshold, at_least, at_most};
-use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Failed, Ranked, Section};
 use contextweaver_bench::report::markup::visible;
-use contextweaver_bench::report::number::{count, share};
+use contextweaver_bench::report::number::share;
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
 
@@ -143,7 +141,6 @@ pub(in crate::cli) struct EvalArgs {
 enum Form {
     /// For people.
     #[default]
-    #[value(alias = "table")]
     Text,
     /// One JSON document, which `--baseline` reads.
     Json,
@@ -228,25 +225,6 @@ struct FailedEntry<'a> {
     word: &'static str,
     /// The word, and why.
     reason: &'a str,
-}
-
-/// A query that lacks a tool among the first five.
-#[derive(Serialize)]
-struct Failure<'a> {
-    query: &'a str,
-    text: &'a str,
-    /// The tools that are missing.
-    wanted: Vec<Wanted<'a>>,
-    /// What stands in front instead.
-    found: Vec<&'a str>,
-    because: Vec<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Wanted<'a> {
-    tool: &'a str,
-    /// Its rank; `None` where it was not found.
-    rank: Option<usize>,
 }
 
 /// What was asked for.
@@ -347,10 +325,15 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
     let decision = match (judged, &baseline) {
-        (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
+        (Some(first), Some(baseline)) => {
+            let now = (first.name.as_str(), &first.evaluation.facts);
+            Some(VersusBaseline::of(now, &collection, baseline, args.changed_inputs)?)
+        }
         _ => None,
     };
-    let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref().map(|one| &one.decision)));
+    let bounds = Bounds { least: &args.fail_under, most_tokens: args.max_tokens };
+    let of_baseline = decision.as_ref().map(|one| &one.decision);
+    let gates = judged.map_or_else(Vec::new, |first| bounds.of(&first.name, &first.evaluation, of_baseline));
     let said = Said { args, collection: &collection, ran: &ran, chosen: &choices.chosen, decision, gates: &gates };
     said.print(out)?;
     if let Some(error) = unkept {
@@ -458,7 +441,7 @@ impl Said<'_> {
     fn markdown(&self, out: &mut dyn Write) -> Result<()> {
         write!(out, "{}", table(&self.ran.measured, &self.ran.absent, share).markdown())?;
         for one in self.ran.measured.iter().filter(|_| self.args.failures) {
-            write!(out, "\n{}", failures_markdown(self.collection, one))?;
+            write!(out, "\n{}", Failure::markdown(&one.name, self.collection, &one.evaluation))?;
         }
         for one in self.chosen {
             write!(out, "\n{}", one.markdown())?;
@@ -473,7 +456,7 @@ impl Said<'_> {
             }
             print_one(out, one)?;
             if self.args.failures {
-                write!(out, "{}", failures_text(self.collection, &one.evaluation))?;
+                write!(out, "{}", Failure::text(self.collection, &one.evaluation))?;
             }
         }
         for one in self.chosen {
@@ -738,7 +721,7 @@ fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> 
         ranks: outcomes
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
-        failures: args.failures.then(|| failures(collection, &one.evaluation)),
+        failures: args.failures.then(|| Failure::all(collection, &one.evaluation)),
     }
 }
 
@@ -831,179 +814,10 @@ fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
     Ok(())
 }
 
-/// The tools that stand in front of one that is missing, at most.
-const IN_FRONT: usize = 3;
-
-/// The queries with a relevant tool that is not among the first five.
-fn failures<'a>(collection: &'a Collection, evaluation: &'a Evaluation) -> Vec<Failure<'a>> {
-    let rows = collection.queries.iter().zip(&evaluation.outcomes).zip(&evaluation.rankings);
-    let failure = |((query, outcome), ranking): ((&'a Query, &'a Option<QueryOutcome>), &'a Ranking)| {
-        let outcome = outcome.as_ref()?;
-        let missing =
-            query.groups.iter().zip(outcome.found.ranks()).filter(|(_, rank)| rank.is_none_or(|rank| rank > FIRST));
-        let wanted = missing.map(|(group, rank)| Wanted {
-            tool: group.first().map_or("", |item| collection.tool_handle(*item)),
-            rank: *rank,
-        });
-        let wanted: Vec<Wanted<'a>> = wanted.collect();
-        let found = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
-        let because = outcome.loss.causes();
-        (!wanted.is_empty()).then_some(Failure { query: &query.id, text: &query.text, wanted, found, because })
-    };
-    rows.filter_map(failure).collect()
-}
-
-impl Failure<'_> {
-    /// The missing tools, each with its rank.
-    fn wanted(&self, show: fn(&str) -> String) -> Vec<String> {
-        let rank = |rank: Option<usize>| rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
-        self.wanted.iter().map(|one| format!("{}: {}", show(one.tool), rank(one.rank))).collect()
-    }
-
-    fn found(&self, show: fn(&str) -> String) -> String {
-        match self.found.as_slice() {
-            [] => "nothing".to_owned(),
-            found => found.iter().map(|tool| show(tool)).collect::<Vec<_>>().join(", "),
-        }
-    }
-}
-
-fn failures_text(collection: &Collection, evaluation: &Evaluation) -> String {
-    let mut text = String::new();
-    let failures = failures(collection, evaluation);
-    for one in &failures {
-        let _ = writeln!(text, "\n{}  {}", visible(one.query), visible(one.text));
-        for wanted in one.wanted(visible) {
-            let _ = writeln!(text, "  wanted   {wanted}");
-        }
-        let _ = writeln!(text, "  found    {}", one.found(visible));
-        let _ = writeln!(text, "  because  {}", one.because.join("; "));
-    }
-    let answerable = evaluation.facts.answerable;
-    format!("\n{} of {answerable} queries lack a tool among the first five\n{text}", failures.len())
-}
-
-/// The same as a Markdown table whose texts are code, so that none of them is a link or a tag.
-fn failures_markdown(collection: &Collection, one: &Measured) -> String {
-    let failures = failures(collection, &one.evaluation);
-    let (failed, answerable) = (count(failures.len()), count(one.evaluation.facts.answerable));
-    let mut text = format!("{}: {failed} of {answerable} queries lack a tool among the first five.\n", code(&one.name));
-    if !failures.is_empty() {
-        text.push_str("\n| query | asked | wanted | found | because |\n| --- | --- | --- | --- | --- |\n");
-    }
-    for one in &failures {
-        let (query, asked, wanted) = (code(one.query), code(one.text), one.wanted(code).join(", "));
-        let _ = writeln!(text, "| {query} | {asked} | {wanted} | {} | {} |", one.found(code), one.because.join("; "));
-    }
-    text
-}
-
 fn read_baseline(path: &Path) -> Result<Evaluations> {
     let baseline = read_base(path)?;
     if baseline.evaluations.first().is_some_and(|first| first.ranks.is_empty()) {
         bail!("{}: none of its queries has a relevant tool, so there is nothing to compare", path.display());
     }
     Ok(baseline)
-}
-
-/// What the baseline says of the first engine.
-#[derive(Serialize)]
-struct VersusBaseline {
-    /// The engine of the baseline: the one of the same name where there is one, else the first.
-    engine: String,
-    #[serde(flatten)]
-    decision: Decision,
-    /// Queries of the baseline that are gone or were changed, and are not compared.
-    gone: usize,
-    /// All queries of the baseline that need a tool.
-    of: usize,
-}
-
-/// The first engine against itself in the baseline, or the first there, over the queries that both have.
-fn compare(
-    args: &EvalArgs,
-    collection: &Collection,
-    first: &Measured,
-    baseline: &Evaluations,
-) -> Result<VersusBaseline> {
-    let Some(base) = baseline.engine(&first.name) else { bail!("the baseline has no evaluation") };
-    let (then, now) = (baseline.items_on(base, collection), ItemSet::of(collection, &first.evaluation.facts.ranks));
-    let recall = |value: &Value| value.of(Measure::RECALL_5);
-    let alike = then.alike(&now);
-    let decision = decide(&[Pair::single(alike.iter().map(|one| (recall(one.base), recall(one.head))))], MARGIN);
-    let versus = |decision| {
-        let (engine, of) = (base.configuration.clone(), then.items.len());
-        VersusBaseline { engine, decision, gone: of - alike.len(), of }
-    };
-    let same_inputs = baseline.inputs_sha256 == collection.inputs_sha256;
-    let is_the_same = same_inputs && alike.len() == then.items.len() && alike.len() == now.items.len();
-    if !is_the_same && !args.changed_inputs {
-        return Ok(versus(Decision { word: Word::NotComparable, ..decision }));
-    }
-    if !same_inputs && baseline.queries.is_empty() {
-        bail!(
-            "the baseline `{}` has no digests of its queries, so it is unknown which of them are still the same; \
-             record it again",
-            base.configuration
-        );
-    }
-    if alike.is_empty() {
-        bail!("the baseline `{}` and the queries file have no query in common", base.configuration);
-    }
-    Ok(versus(decision))
-}
-
-/// What became of one gate.
-struct Gate {
-    passed: bool,
-    /// What holds or does not, without its full stop.
-    said: String,
-    /// How well so many queries tell, where it hangs on them.
-    known: Option<String>,
-}
-
-impl Gate {
-    fn of(Threshold { holds, said }: Threshold) -> Self {
-        Self { passed: holds, said, known: None }
-    }
-}
-
-/// Every gate that was asked for, in the order of the help.
-fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<Gate> {
-    let (name, facts) = (&first.name, &first.evaluation.facts);
-    let mut gates = Vec::new();
-    if let Some(decision) = decision.filter(|decision| decision.word != Word::NotComparable) {
-        let passed = decision.word != Word::Regressed;
-        let said = if passed { "has not regressed" } else { "regressed" };
-        gates.push(Gate { passed, said: format!("{name} {said} against the baseline"), known: None });
-    }
-    let found = || first.evaluation.outcomes.iter().flatten().map(|outcome| &outcome.found);
-    for (measure, least) in &args.fail_under {
-        if facts.answerable == 0 {
-            let said = format!("{measure} of {name} has no value, since no query has a relevant tool");
-            gates.push(Gate { passed: false, said, known: None });
-            continue;
-        }
-        // The mean as it is: the facts hold it rounded, which may be on the other side.
-        let value = mean(found().map(|found| measure.of(found)));
-        let known = facts.measures.get(&measure.to_string()).map(|estimate| known(estimate, facts.answerable, *least));
-        gates.push(Gate { known, ..Gate::of(at_least(&format!("{measure} of {name}"), value, *least)) });
-    }
-    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens) {
-        gates.push(Gate::of(at_most(tokens.naive, most)));
-    }
-    gates
-}
-
-/// How well so many queries know a mean, and whether a threshold is too near to it for them.
-fn known(found: &Estimate, queries: usize, least: f64) -> String {
-    let half = (found.high - found.low) / 2.0;
-    let (within, how) = if half > 0.0 {
-        (half, "half its 95 % interval")
-    } else {
-        // Queries that are all alike have no interval; yet the next may be another (the rule of three).
-        (1.0 - 0.05_f64.powf(1.0 / queries.max(1) as f64), "at 95 %, all of them being alike")
-    };
-    let near = if (found.mean - least).abs() <= within { "; other queries could flip this gate" } else { "" };
-    format!("{} queries tell it to within {} ({how}){near}", count(queries), share(within))
 }

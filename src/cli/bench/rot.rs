@@ -18,7 +18,7 @@ use contextweaver_bench::chapters::seeds::titles;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
-use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, grow};
+use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, SIZES, grow};
 use contextweaver_bench::eval::matrix::{CONTROL, builtin_engine};
 use contextweaver_bench::eval::record::{Compared, Estimate, Facts, Grade, Growth, Paired};
 use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
@@ -70,7 +70,6 @@ pub(in crate::cli) struct RotArgs {
 enum Form {
     /// For people.
     #[default]
-    #[value(alias = "table")]
     Text,
     /// For machines: one JSON document.
     Json,
@@ -179,87 +178,104 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
     let control = builtin_engine(CONTROL)?;
-    let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
-    let sizes: Vec<usize> = if args.size.is_empty() {
-        contextweaver_bench::eval::growth::SIZES.to_vec()
-    } else {
-        args.size.iter().map(|&size| size as usize).collect()
-    };
-    let (own, answerable) = (collection.catalog.len(), collection.counts().answerable);
-    let mut points: Vec<Point> = Vec::new();
-    let (mut outcomes, mut controls) = (Vec::new(), Vec::new());
-    let bar = progress(grades.len() * sizes.len());
-    for &grade in &grades {
-        for &size in &sizes {
-            bar.set_message(format!("{}, {} tools", grade.name(), count(size)));
-            let growth = Growth { grade, size };
-            let drawn = match drawn(&collection, &engine, &control, growth, args.seeds) {
-                Ok(drawn) => drawn,
-                // The usual sizes are tried as far as they go; a size that was asked for must work.
-                Err(error) if args.size.is_empty() && error.is::<GrowthError>() => {
-                    bar.suspend(|| note(&error.to_string()));
-                    bar.inc(1);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            bar.inc(1);
-            let Some(drawn) = drawn else { continue };
-            let Some(control) = Control::of(&drawn) else { continue };
-            let Drawn { facts, by_seed, control: of_control, .. } = drawn;
-            let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
-            let [least, most] = ends(&by_seed);
-            points.push(Point {
-                grade,
-                tools: facts.tools,
-                own_tools: if grade == Grade::Copies { own } else { own.min(CORE_TOOLS) },
-                of_tools: own,
-                of_queries: answerable,
-                queries: facts.answerable,
-                recall_at_5,
-                by_seed,
-                least,
-                most,
-                control,
-            });
-            outcomes.push((growth, facts));
-            controls.push((growth, of_control));
-        }
-    }
-    bar.finish_and_clear();
-    correct(&mut points);
+    let mut curves = measure(args, &collection, &engine, &control)?;
+    correct(&mut curves.points);
+    let Curves { points, own, control } = curves;
     if let Some(path) = &args.svg {
-        let svg =
-            context_rot(outcomes, controls).context("nothing to draw: no query can be answered at these sizes")?;
+        let svg = context_rot(own, control).context("nothing to draw: no query can be answered at these sizes")?;
         replace_file(path, svg.as_bytes())?;
     }
     match args.format {
         Form::Json => print_json(out, "bench rot", &points)?,
         Form::Csv => write!(out, "{}", figures(&points).csv())?,
-        Form::Text => {
-            let queries = by_query(&points).plain();
-            writeln!(
-                out,
-                "recall@5 with the first seed, 95 % intervals over the queries; the difference is query by query, and \
-                 verdicts are corrected for their number (Holm)"
-            )?;
-            write!(out, "{queries}")?;
-            if queries.contains(BY_SEED) {
-                writeln!(out, "{}: another seed of the random flips gives another verdict", BY_SEED.trim())?;
-            }
-            writeln!(
-                out,
-                "\nrecall@5 over {} of the distractors; the difference is seed by seed, and led counts those ahead",
-                if args.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", args.seeds) }
-            )?;
-            write!(out, "{}", by_seed(&points).plain())?;
-            writeln!(out, "\n{CONTROL} is the control: flat BM25 on the same catalogs and queries")?;
-            for line in parts(&points) {
-                writeln!(out, "{line}")?;
-            }
-        }
+        Form::Text => print(out, &points, args.seeds)?,
     }
     Ok(Exit::Ok)
+}
+
+/// What was measured, and what is drawn of it.
+#[derive(Default)]
+struct Curves {
+    points: Vec<Point>,
+    /// The facts of one's own with the first seed.
+    own: Vec<(Growth, Facts)>,
+    /// Those of the control.
+    control: Vec<(Growth, Facts)>,
+}
+
+/// Measures each kind and number of distractors that was asked for.
+fn measure(args: &RotArgs, collection: &Collection, engine: &RouterEngine, control: &RouterEngine) -> Result<Curves> {
+    let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
+    let sizes: Vec<usize> =
+        if args.size.is_empty() { SIZES.to_vec() } else { args.size.iter().map(|&size| size as usize).collect() };
+    let mut curves = Curves::default();
+    let bar = progress(grades.len() * sizes.len());
+    for growth in grades.iter().flat_map(|&grade| sizes.iter().map(move |&size| Growth { grade, size })) {
+        bar.set_message(format!("{}, {} tools", growth.grade.name(), count(growth.size)));
+        match drawn(collection, engine, control, growth, args.seeds) {
+            Ok(Some(drawn)) => curves.add(growth, drawn, collection),
+            Ok(None) => {}
+            // The usual sizes are tried as far as they go; a size that was asked for must work.
+            Err(error) if args.size.is_empty() && error.is::<GrowthError>() => {
+                bar.suspend(|| note(&error.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(curves)
+}
+
+impl Curves {
+    /// Adds a point, where its recall is known.
+    fn add(&mut self, growth: Growth, drawn: Drawn, collection: &Collection) {
+        let own = collection.catalog.len();
+        let Some(control) = Control::of(&drawn) else { return };
+        let Drawn { facts, by_seed, control: of_control, .. } = drawn;
+        let Some(&recall_at_5) = facts.measures.get("recall@5") else { return };
+        let [least, most] = ends(&by_seed);
+        self.points.push(Point {
+            grade: growth.grade,
+            tools: facts.tools,
+            own_tools: if growth.grade == Grade::Copies { own } else { own.min(CORE_TOOLS) },
+            of_tools: own,
+            of_queries: collection.counts().answerable,
+            queries: facts.answerable,
+            recall_at_5,
+            by_seed,
+            least,
+            most,
+            control,
+        });
+        self.own.push((growth, facts));
+        self.control.push((growth, of_control));
+    }
+}
+
+/// Prints the points for people.
+fn print(out: &mut dyn Write, points: &[Point], seeds: u64) -> Result<()> {
+    let queries = by_query(points).plain();
+    writeln!(
+        out,
+        "recall@5 with the first seed, 95 % intervals over the queries; the difference is query by query, and \
+         verdicts are corrected for their number (Holm)"
+    )?;
+    write!(out, "{queries}")?;
+    if queries.contains(BY_SEED) {
+        writeln!(out, "{}: another seed of the random flips gives another verdict", BY_SEED.trim())?;
+    }
+    writeln!(
+        out,
+        "\nrecall@5 over {} of the distractors; the difference is seed by seed, and led counts those ahead",
+        if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
+    )?;
+    write!(out, "{}", by_seed(points).plain())?;
+    writeln!(out, "\n{CONTROL} is the control: flat BM25 on the same catalogs and queries")?;
+    for line in parts(points) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 /// Corrects the differences for their number. Points without a distractor are one catalog, whatever their kind, and so are
