@@ -8,9 +8,9 @@
 //!
 //! A message comes in on a transport (standard streams or HTTP), is dispatched by its method, and is answered from an
 //! immutable view of what the upstreams list. A call passes the guards on its way to an upstream, and its result passes
-//! them and the result firewall on its way back. The crate ranks and packs nothing itself, and is the
-//! only library crate with an asynchronous runtime. No typed models are on the way of
-//! calls and results: what is passed on stays the bytes that came in.
+//! them and the result firewall on its way back. The crate ranks and packs nothing itself, and it is the only library crate
+//! with an asynchronous runtime. No typed models are on the way of calls and results: what is passed on stays the bytes that
+//! came in.
 //!
 //! The folders, each of which uses only those before it: `protocol`, `common`, `surface`, `session`, `guard`,
 //! `telemetry`, `upstream`, `results`, `config`, `catalog`, `tools`, `server`, `transport`, `operations`.
