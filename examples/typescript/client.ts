@@ -12,6 +12,11 @@ const tools = [
 const routed = await client.POST("/v1/route", { body: { query: "open a ticket", catalog: tools, as: "openai" } });
 assert(routed.data?.kind === "route tools", JSON.stringify(routed.error));
 assert.equal(Object.keys(routed.data.names)[0], "create_issue");
+assert(Array.isArray(routed.data.tools) && routed.data.tools[0].type === "function", JSON.stringify(routed.data.tools));
+
+const queries = [{ id: "q1", query: "open a ticket", relevant: ["create_issue"] }];
+const evaluated = await client.POST("/v1/evaluate", { body: { queries, catalog: { tools } } });
+assert.equal(evaluated.data?.evaluations[0].facts.answerable, 1, JSON.stringify(evaluated.error));
 
 const conversation = [
   { role: "user", content: "why did the nightly job fail?" },
@@ -24,6 +29,12 @@ assert(compiled.data.prompt.includes("disk full"));
 const handle = compiled.data.artifacts[0];
 const viewed = await client.POST("/v1/view", { body: { conversation, handle, selector: "grep:ERROR" } });
 assert(viewed.data?.text.includes("disk full"), JSON.stringify(viewed.error));
+
+const handed = await client.POST("/v1/handoff", { body: { conversation: { messages: conversation }, budget: 300 } });
+assert(handed.data?.text.includes("nightly job"), JSON.stringify(handed.error));
+
+const compacted = await client.POST("/v1/compact", { body: { result: conversation[2].content, tokens: 100 } });
+assert(compacted.data?.summary.includes("disk full"), JSON.stringify(compacted.error));
 
 const counted = await client.POST("/v1/count", { body: { text: compiled.data.prompt } });
 assert(counted.data && counted.data.tokens <= 800, JSON.stringify(counted));

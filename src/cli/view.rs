@@ -27,10 +27,10 @@ pub(super) struct Args {
     /// Continue where the last answer ended
     #[arg(long, value_name = "CURSOR", default_value_t)]
     cursor: Cursor,
-    /// Maximum bytes to show
+    /// Maximum bytes to show; numbers below 16 count as 16
     #[arg(long, value_name = "N", default_value_t = 8000)]
     max_bytes: usize,
-    /// Maximum tokens to show
+    /// Maximum tokens to show; numbers below 16 count as 16
     #[arg(long, value_name = "N", default_value_t = 2000)]
     max_tokens: usize,
 }

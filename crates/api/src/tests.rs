@@ -49,6 +49,31 @@ fn every_operation_is_described_and_its_example_is_answered() {
     }
 }
 
+/// What a generated client takes for an object without any member is one that may have all.
+#[test]
+fn an_object_of_which_no_member_is_named_says_that_it_may_have_any() {
+    fn closed(at: &str, schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(members) => {
+                let is_object = members.get("type").is_some_and(|kind| {
+                    kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("object")))
+                });
+                if is_object && !members.contains_key("properties") && !members.contains_key("additionalProperties") {
+                    found.push(at.to_owned());
+                }
+                members.iter().for_each(|(name, member)| closed(&format!("{at}/{name}"), member, found));
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(n, item)| closed(&format!("{at}/{n}"), item, found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    closed("", &description()["components"]["schemas"], &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn wrong_requests_name_what_is_wrong() {
     let tools = json!([{"name": "a", "inputSchema": {"type": "object"}}]);
@@ -79,7 +104,10 @@ fn wrong_requests_name_what_is_wrong() {
         ),
         ("/v1/view", json!({"selector": "lines:0..1"}), 400, "`content`"),
         ("/v1/view", json!({"content": "a", "selector": "colour:blue"}), 422, "`selector`"),
-        ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "%"}), 422, "`cursor`"),
+        ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "%"}), 422, "`cursor`: the cursor `%`"),
+        ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "9"}), 422, "`cursor`: the cursor `9`"),
+        ("/v1/compile", json!({"conversation": []}), 422, "`conversation`: it is empty"),
+        ("/v1/handoff", json!({"conversation": []}), 422, "`conversation`: it is empty"),
         (
             "/v1/view",
             json!({"conversation": [{"role": "user", "content": "a"}], "handle": "artifact:x", "selector": "lines:0..1"}),

@@ -271,8 +271,8 @@ impl Hooks {
     pub fn count(&self, text: &str) -> Option<usize> {
         let question = json!({"do": "count", "text": text});
         self.asked(HookKind::TokenCounter, &question, |answer| {
-            let tokens = answer.get("tokens").and_then(Value::as_u64).and_then(|tokens| usize::try_from(tokens).ok());
-            tokens.ok_or_else(|| "the answer has no `tokens`, or it is not a number".to_owned())
+            let tokens = answer.get("tokens").and_then(whole);
+            tokens.ok_or_else(|| "the answer has no `tokens`, or it is no whole number".to_owned())
         })
     }
 
@@ -326,6 +326,15 @@ impl Hooks {
         stats.notes.extend(self.notes());
         Ok(made)
     }
+}
+
+/// A whole number. Programs write one with a fraction too, which JSON does not tell apart.
+fn whole(number: &Value) -> Option<usize> {
+    /// From here on, not every whole number is one that JSON can carry.
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    let exact = number.as_u64().and_then(|number| usize::try_from(number).ok());
+    let is_whole = |number: &f64| (0.0..=MOST).contains(number) && number.fract() == 0.0;
+    exact.or_else(|| number.as_f64().filter(is_whole).map(|number| number as usize))
 }
 
 fn text_of(answer: &Value) -> Result<String, String> {
@@ -709,13 +718,15 @@ mod tests {
                 (self.0)(&serde_json::from_str(line).unwrap()).map(|answer| answer.to_string())
             }
         }
-        let answers: [(HookKind, Answer, &str); 4] = [
+        let answers: [(HookKind, Answer, &str); 6] = [
             (
                 HookKind::Summarizer,
                 |asked| Ok(json!({"text": format!("short {}", asked["media_type"])})),
                 "short \"text/plain\"",
             ),
             (HookKind::TokenCounter, |_| Ok(json!({"tokens": 7})), "hook token_counter: 7 of "),
+            (HookKind::TokenCounter, |_| Ok(json!({"tokens": 7.0})), "hook token_counter: 7 of "),
+            (HookKind::TokenCounter, |_| Ok(json!({"tokens": 7.5})), "it is no whole number"),
             (
                 HookKind::Redactor,
                 |asked| Ok(json!({"text": asked["text"].as_str().unwrap().replace("copied", "***")})),

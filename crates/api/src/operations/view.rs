@@ -3,7 +3,7 @@
 use contextweaver_context::Firewall;
 use contextweaver_context::event::{Handle, Selector};
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
-use contextweaver_context::view::{Bounds, Cursor, view};
+use contextweaver_context::view::{Bounds, Cursor, ViewError, view};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -67,7 +67,10 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         _ => return Err(Problem::bad("give `content`, or `conversation` and `handle`")),
     };
     let shown = view(&handle, &content, &media_type, &selector, cursor, bounds);
-    let shown = shown.map_err(|error| Problem::of_member("selector", &error))?;
+    let shown = shown.map_err(|error| {
+        let member = if matches!(error, ViewError::Cursor(_)) { "cursor" } else { "selector" };
+        Problem::of_member(member, &error)
+    })?;
     let answer = Shown { text: shown.text, next: shown.next.map(|next| next.to_string()) };
     document("view", &Remarked { answer, remarks })
 }

@@ -330,6 +330,9 @@ fn of_messages(messages: &Value, has_system: bool) -> Format {
 }
 
 fn unknown(document: &Value) -> AdapterError {
+    if document.as_array().is_some_and(Vec::is_empty) {
+        return AdapterError::new("", "it is empty; a conversation has at least one message");
+    }
     let known: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
     let hint = match document {
         document if is_tools(document) => "; it looks like a list of tools, which commands take with --catalog",
@@ -467,6 +470,7 @@ mod tests {
         insta::assert_snapshot!(format("{\"messages\": []}\n{\"messages\": []}\n"), @"each line is a conversation of its own; read them one by one, each from a file");
         insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its only line is not an event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
         insta::assert_snapshot!(format(r#"{"format": "contextweaver session", "schema": 1, "events": []}"#), @"this is already a session; read it with --session, as in `contextweaver replay --session FILE`");
+        insta::assert_snapshot!(format("[]"), @"it is empty; a conversation has at least one message");
         insta::assert_snapshot!(format("7"), @"a number is not a conversation; known are session JSONL, session JSON, recorded session, OpenAI chat messages, OpenAI Responses items, Anthropic messages, Gemini contents, A2A task, Claude Code transcript, Codex transcript, OpenTelemetry spans, LangSmith runs, LangChain messages, Pydantic AI messages; docs/formats.md#conversations shows each");
         insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"neither JSON nor JSON lines: EOF while parsing a list at line 1 column 24; give a conversation as JSON; docs/formats.md#conversations has examples");
         insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"neither JSON nor JSON lines: EOF while parsing a value at line 3 column 0; give a conversation as JSON; docs/formats.md#conversations has examples");
