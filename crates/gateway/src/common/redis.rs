@@ -87,6 +87,11 @@ impl RedisConfig {
                                                          two",
             ));
         }
+        let settings = info.redis_settings();
+        // Without a password nobody is logged in at all, and the server takes the connection for that of `default`.
+        if settings.username().is_some() && settings.password().is_none() && password.is_none() {
+            return Err(wrong("names a user without a password: write `USER:PASSWORD@`, or set `password_file`"));
+        }
         Ok(Self { url: Secret::new(url), password, place, prefix: prefix.to_owned() })
     }
 
@@ -357,6 +362,7 @@ mod tests {
             ("unix:///tmp/s", "p", "url: must be"),
             ("redis://u:s3cret@h", "", "prefix: must be"),
             ("redis://u:s3cret@h", "a{b}", "prefix: must be"),
+            ("redis://gateway@h", "p", "url: names a user without a password"),
         ];
         for (url, prefix, expected) in cases {
             let message = RedisConfig::new(url, prefix, None).unwrap_err().to_string();
@@ -379,6 +385,7 @@ mod tests {
         let config = RedisConfig::new("redis://h", "p", Some(&path)).unwrap();
         assert_eq!(config.password.as_ref().map(Secret::text), Some("s3cret"));
         assert!(!format!("{config:?}").contains("s3cret"));
+        assert!(RedisConfig::new("redis://gateway@h", "p", Some(&path)).is_ok());
         assert!(RedisConfig::new("redis://:x@h", "p", Some(&path)).unwrap_err().to_string().contains("remove one"));
         std::fs::write(&path, "").unwrap();
         assert!(RedisConfig::new("redis://h", "p", Some(&path)).unwrap_err().to_string().contains("is empty"));

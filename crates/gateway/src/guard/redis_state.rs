@@ -6,7 +6,7 @@
 //!
 //! The server is trusted with what it keeps, and it must not forget: what it has lost when it comes back is counted as
 //! never used. It should write to its disk before it answers (`appendonly yes`, `appendfsync always`) and refuse rather
-//! than evict (`maxmemory-policy noeviction`); [`RedisState::look`] says where it does not.
+//! than evict (`maxmemory-policy noeviction`); [`RedisState::look`] says where it does not, or where that cannot be told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -301,6 +301,47 @@ pub struct Found {
     pub worries: Vec<(String, &'static str)>,
 }
 
+/// What could make a server forget, each with what to do: of two sections of its `INFO`, empty where it does not give them,
+/// and of its `appendfsync`, where it says that.
+fn worries(persistence: &str, fsync: Option<&str>, memory: &str) -> Vec<(String, &'static str)> {
+    let value = |text: &str, name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned));
+        line.map(|value| value.trim().to_owned())
+    };
+    let durable = match (value(persistence, "aof_enabled").as_deref(), fsync) {
+        (None, _) => Some((
+            "it cannot be told whether the server keeps its data: it does not answer `INFO persistence` to this user"
+                .to_owned(),
+            "permit `INFO` and `CONFIG GET`, or see to `appendonly yes`, `appendfsync always` and \
+             `maxmemory-policy noeviction` there",
+        )),
+        (Some("0"), _) => Some((
+            "the server does not write its data to disk: after a crash, used nonces count as new".to_owned(),
+            "set `appendonly yes` and `appendfsync always` there",
+        )),
+        (Some(_), None) => Some((
+            "it cannot be told whether the server writes to disk before it answers: it does not answer `CONFIG GET` to \
+             this user"
+                .to_owned(),
+            "permit `CONFIG GET`, or see to `appendfsync always` there",
+        )),
+        (Some(_), Some("always")) => None,
+        (Some(_), Some(policy)) => Some((
+            format!(
+                "the server writes to disk only after it has answered (`{policy}`): after a crash, the latest nonces \
+                 count as new"
+            ),
+            "set `appendfsync always` there",
+        )),
+    };
+    let policy = value(memory, "maxmemory_policy").filter(|policy| policy != "noeviction");
+    let evicts = policy.map(|policy| {
+        let problem = format!("the server drops data when its memory is full (`{policy}`)");
+        (problem, "set `maxmemory-policy noeviction` there")
+    });
+    durable.into_iter().chain(evicts).collect()
+}
+
 impl RedisState {
     /// Connects to the server.
     ///
@@ -335,32 +376,11 @@ impl RedisState {
         Err(self.0.failed(format!("{reason}: choose another `state.prefix`")))
     }
 
-    /// What the server says about itself that could make it forget; nothing where it may not be asked.
+    /// What the server says about itself that could make it forget, or that it does not say.
     fn worries(&self) -> Vec<(String, &'static str)> {
         let told = |section: &str| self.0.command::<String>(&["INFO", section]).unwrap_or_default();
-        let value = |text: &str, name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned));
-            line.map(|value| value.trim().to_owned())
-        };
-        let mut worries = Vec::new();
-        if value(&told("persistence"), "aof_enabled").as_deref() == Some("0") {
-            let problem = "the server does not write its data to disk: after a crash, used nonces count as new";
-            worries.push((problem.to_owned(), "set `appendonly yes` and `appendfsync always` there"));
-        }
-        // Where it may be asked.
         let fsync: Vec<String> = self.0.command(&["CONFIG", "GET", "appendfsync"]).unwrap_or_default();
-        if let Some(policy) = fsync.get(1).filter(|policy| *policy != "always" && worries.is_empty()) {
-            let problem = format!(
-                "the server writes to disk only after it has answered (`{policy}`): after a crash, the latest nonces \
-                 count as new"
-            );
-            worries.push((problem, "set `appendfsync always` there"));
-        }
-        if let Some(policy) = value(&told("memory"), "maxmemory_policy").filter(|policy| policy != "noeviction") {
-            let problem = format!("the server drops data when its memory is full (`{policy}`)");
-            worries.push((problem, "set `maxmemory-policy noeviction` there"));
-        }
-        worries
+        worries(&told("persistence"), fsync.get(1).map(String::as_str), &told("memory"))
     }
 
     fn key(&self, name: &str) -> String {
@@ -635,5 +655,30 @@ impl State for RedisState {
         let key: Vec<u8> = self.0.script(&KEY, &[self.key("key")], &[fresh])?;
         let key = <[u8; 32]>::try_from(key).map_err(|_| self.0.failed("the approval key does not have 32 bytes"))?;
         Ok(Some(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_does_not_say_is_a_worry_as_what_it_says_wrong_is() {
+        let (on, off) = ("# Persistence\r\naof_enabled:1\r\n", "aof_enabled:0\r\n");
+        let (keeps, drops) = ("maxmemory_policy:noeviction\r\n", "maxmemory_policy:allkeys-lru\r\n");
+        for (persistence, fsync, memory, expected) in [
+            (on, Some("always"), keeps, vec![]),
+            (on, Some("everysec"), keeps, vec!["only after it has answered (`everysec`)"]),
+            (on, None, keeps, vec!["cannot be told whether the server writes to disk"]),
+            (off, Some("always"), drops, vec!["does not write its data to disk", "drops data"]),
+            (off, None, keeps, vec!["does not write its data to disk"]),
+            ("", Some("everysec"), "", vec!["cannot be told whether the server keeps its data"]),
+            ("", None, "", vec!["cannot be told whether the server keeps its data"]),
+        ] {
+            let found = worries(persistence, fsync, memory);
+            let fits = |(one, part): (&(String, &str), &&str)| one.0.contains(*part);
+            let all_fit = found.iter().zip(&expected).all(fits);
+            assert!(found.len() == expected.len() && all_fit, "{persistence:?} {fsync:?} {memory:?}: {found:?}");
+        }
     }
 }
