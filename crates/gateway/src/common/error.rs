@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::common::masks::Masks;
 use crate::common::work::Exhausted;
-use crate::protocol::message::{INVALID_PARAMS, Raw, RpcError};
+use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, URL_ELICITATION_REQUIRED};
 use contextweaver_context::store::redact;
 
 /// The kind of a failure, as clients see it in the field `error`.
@@ -137,6 +137,9 @@ pub struct GatewayError {
     /// Further data about the failure.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Box<Map<String, Value>>,
+    /// What a person has to do at addresses before the same call is made again: the data of the error that says so.
+    #[serde(skip)]
+    required: Option<Box<Value>>,
 }
 
 impl GatewayError {
@@ -149,6 +152,7 @@ impl GatewayError {
             path: String::new(),
             retryable: code.retryable(),
             details: Box::default(),
+            required: None,
         }
     }
 
@@ -173,6 +177,13 @@ impl GatewayError {
         self
     }
 
+    /// The same, where a person has to do something at addresses first.
+    #[must_use]
+    pub(crate) fn requiring(mut self, data: Option<Value>) -> Self {
+        self.required = data.map(Box::new);
+        self
+    }
+
     /// What a model sees of the reason.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -189,6 +200,15 @@ impl GatewayError {
         let mut error = RpcError::new(code, self.to_string());
         error.data = serde_json::value::to_raw_value(self).ok();
         error
+    }
+
+    /// The answer to a call that carries it: a result for the model, or an error for the client where a person has to do
+    /// something first.
+    pub(crate) fn to_outcome(&self) -> Outcome {
+        let Some(data) = &self.required else { return Ok(self.to_result()) };
+        let mut error = RpcError::new(URL_ELICITATION_REQUIRED, self.message());
+        error.data = serde_json::value::to_raw_value(data).ok();
+        Err(error)
     }
 
     /// The `CallToolResult` that carries it.

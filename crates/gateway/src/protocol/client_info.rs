@@ -52,6 +52,12 @@ impl Capabilities {
         members.0.iter().rfind(|(name, _)| name == capability).map(|(_, value)| Raw::of(&**value))
     }
 
+    /// Whether the capability is declared with this member.
+    fn has(&self, capability: &str, member: &str) -> bool {
+        let Some(capability) = self.get(capability) else { return false };
+        capability.read::<Members<'_>>().is_ok_and(|members| members.get(member).is_some())
+    }
+
     /// Whether the person behind the client can be asked in this mode of elicitation, e.g. `form`.
     fn elicits(&self, mode: &str) -> bool {
         let Some(elicitation) = self.get("elicitation") else { return false };
@@ -103,6 +109,11 @@ impl ClientInfo {
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some()
+    }
+
+    /// Whether its model can be asked to use tools.
+    pub(crate) fn samples_with_tools(&self) -> bool {
+        self.capabilities.has("sampling", "tools")
     }
 
     /// Whether it offers to ask its user in this mode of elicitation, e.g. `form`.

@@ -144,6 +144,8 @@ pub const METHOD_NOT_FOUND: i64 = -32_601;
 pub const INVALID_PARAMS: i64 = -32_602;
 /// The receiver failed to process a valid request.
 pub const INTERNAL_ERROR: i64 = -32_603;
+/// A person has to do something at an address before the request is made again, in the handshake era; the data says what.
+pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32_042;
 /// There is no such resource, in the handshake era.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32_002;
 

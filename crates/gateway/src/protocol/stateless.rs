@@ -23,6 +23,9 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// Where a request of the stateless protocol says what its client can be asked.
 pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// Where it says the lowest level of log messages that its client wants.
+pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+
 /// What a request says of its client.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMeta {

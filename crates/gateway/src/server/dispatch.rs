@@ -82,7 +82,8 @@ impl Dispatcher {
     /// Answers a request of a client.
     ///
     /// # Errors
-    /// An error of JSON-RPC, for what is not a request of the protocol. Failures of tools are results.
+    /// An error of JSON-RPC, for what is not a request of the protocol, and for a call before which a person has to do
+    /// something. Failures of tools are results.
     pub(super) async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
         check_params(params)?;
         if !caller.is_modern() {
@@ -269,10 +270,10 @@ impl Dispatcher {
         }
         let ended = Ended { called, started, result: &result, record: &record, tokens };
         self.ended(caller, &view, &ended, counts);
-        Ok(result.unwrap_or_else(|error| {
+        result.or_else(|error| {
             tracing::info!(tool = params.name, %error, "failed");
-            error.to_result()
-        }))
+            error.to_outcome()
+        })
     }
 
     /// Learns from a tool that was found by a search and then answered well.

@@ -486,7 +486,8 @@ mod tests {
             assert_eq!((hello.is_finished(), list.is_finished()), (mode == Mode::Gateway, false));
             assert_eq!(gateway.catalog().counts().tools, 0);
             opening.open().await.unwrap();
-            assert!(hello.await.unwrap().unwrap().read::<Value>().unwrap()["serverInfo"].is_object());
+            let hello = hello.await.unwrap().unwrap().read::<Value>().unwrap();
+            assert!(hello["serverInfo"].is_object() && hello["capabilities"]["logging"].is_object(), "{hello}");
             let listed = list.await.unwrap().unwrap().read::<Value>().unwrap();
             assert!(!listed["tools"].as_array().unwrap().is_empty());
             assert_eq!(gateway.catalog().counts().tools, 1);

@@ -563,7 +563,8 @@ impl Passthrough {
         if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
             return Value::Object(server.capabilities.clone());
         }
-        let mut offered = json!({"tools": {"listChanged": true}});
+        // Each upstream may log, also one that has not introduced itself yet.
+        let mut offered = json!({"tools": {"listChanged": true}, "logging": {}});
         if self.mode == Mode::Gateway {
             return offered;
         }

@@ -402,14 +402,24 @@ impl Caller {
         message.into_iter().for_each(|message| drop(self.out.try_send(message)));
     }
 
+    /// The lowest level of log messages that the client has named.
+    fn named_level(&self) -> Option<LogLevel> {
+        // In the handshake era the level is that of the session, also for requests that began before it was set.
+        if self.is_modern() { self.client.log } else { self.session.client().log }
+    }
+
+    /// The lowest level of log messages that an upstream of the stateless protocol is asked for; `None` where it is asked for
+    /// none.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.named_level().or_else(|| (!self.is_modern()).then_some(LogLevel::Debug))
+    }
+
     fn wants_log(&self, params: Option<&Raw>) -> bool {
         #[derive(serde::Deserialize)]
         struct Log {
             level: LogLevel,
         }
-        // In the handshake era the level is that of the session, also for requests that began before it was set.
-        let least = if self.is_modern() { self.client.log } else { self.session.client().log };
-        let Some(least) = least else { return !self.is_modern() };
+        let Some(least) = self.named_level() else { return !self.is_modern() };
         let level = params.and_then(|params| params.read::<Log>().ok()).map(|log| log.level);
         level.is_some_and(|level| level >= least)
     }

@@ -11,10 +11,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::common::sanitize::{Html, SanitizeConfig};
 use crate::protocol::client_info::ClientInfo;
-use crate::protocol::message::{Members, Raw, RpcError};
+use crate::protocol::message::{Members, Raw, RpcError, URL_ELICITATION_REQUIRED};
 use contextweaver_context::Secrets;
 use contextweaver_context::store::redact;
 
@@ -46,6 +47,12 @@ pub enum Questions {
     },
 }
 
+/// The request to ask a person.
+pub(crate) const ELICIT: &str = "elicitation/create";
+
+/// Addresses that one error names, at most.
+const MOST_ADDRESSES: usize = 32;
+
 /// Bytes of the parameters of a question, at most.
 const LONGEST: usize = 1 << 20;
 
@@ -73,7 +80,7 @@ impl Questions {
         }
         let mut params: Value = raw.read()?;
         Presenter { texts, secrets }.clean(&mut params)?;
-        if method == "elicitation/create"
+        if method == ELICIT
             && let Some(message) = params.get_mut("message")
         {
             *message = format!("{upstream} asks: {}", message.as_str().unwrap_or_default()).into();
@@ -164,10 +171,25 @@ pub(crate) fn check_askable(
         mode: Option<String>,
         elicitation_id: Option<String>,
     }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Sampling<'s> {
+        #[serde(borrow)]
+        tools: Option<&'s RawValue>,
+        #[serde(borrow)]
+        tool_choice: Option<&'s RawValue>,
+    }
     if !capability(method).is_some_and(|capability| client.can(capability)) {
         return Err(RpcError::method_not_found(method));
     }
-    if method != "elicitation/create" {
+    if method == "sampling/createMessage" {
+        let params = params.map(Raw::read::<Sampling<'_>>).transpose().map_err(RpcError::invalid_params)?;
+        let uses_tools = params.is_some_and(|params| params.tools.or(params.tool_choice).is_some());
+        if uses_tools && !client.samples_with_tools() {
+            return Err(RpcError::invalid_params("this client offers no sampling with tools"));
+        }
+    }
+    if method != ELICIT {
         return Ok(None);
     }
     let params = params.map(Raw::read::<Elicitation>).transpose().map_err(RpcError::invalid_params)?;
@@ -179,6 +201,22 @@ pub(crate) fn check_askable(
     Ok(elicitation_id.filter(|id| mode == "url" && id.len() <= LONGEST_NAME))
 }
 
+/// What a person has to do at addresses before a request is made again, each as the parameters of a question; `None` where
+/// the error says no such thing, or too much of it.
+pub(crate) fn required(error: &RpcError) -> Option<Vec<Raw>> {
+    #[derive(Deserialize)]
+    struct Data<'d> {
+        #[serde(borrow)]
+        elicitations: Vec<&'d RawValue>,
+    }
+    let data = error.data.as_deref().filter(|data| data.get().len() <= LONGEST)?;
+    if error.code != URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let Data { elicitations } = serde_json::from_str(data.get()).ok()?;
+    (1..=MOST_ADDRESSES).contains(&elicitations.len()).then(|| elicitations.into_iter().map(Raw::of).collect())
+}
+
 /// A text of an upstream as far as an error quotes it.
 fn brief(text: &str) -> &str {
     text.get(..20).unwrap_or(text)
@@ -188,7 +226,7 @@ fn brief(text: &str) -> &str {
 pub(crate) fn capability(method: &str) -> Option<&'static str> {
     match method {
         "sampling/createMessage" => Some("sampling"),
-        "elicitation/create" => Some("elicitation"),
+        ELICIT => Some("elicitation"),
         "roots/list" => Some("roots"),
         _ => None,
     }
@@ -236,6 +274,40 @@ mod tests {
         ] {
             assert!(SHOWN.present("git", "elicitation/create", Some(&Raw::of(&params))).is_err(), "{params}");
         }
+    }
+
+    #[test]
+    fn a_model_is_asked_to_use_tools_only_where_its_client_offers_that() {
+        let ask = |sampling: &Value, params: &Value| {
+            let capabilities = [("sampling".to_owned(), sampling.clone())].into_iter().collect();
+            let client = ClientInfo { capabilities, ..ClientInfo::default() };
+            check_askable(&client, "sampling/createMessage", Some(&Raw::of(params))).is_ok()
+        };
+        let (plain, able) = (json!({}), json!({"tools": {}}));
+        for (params, uses_tools) in [
+            (json!({"messages": []}), false),
+            (json!({"messages": [], "tools": null}), false),
+            (json!({"messages": [], "tools": []}), true),
+            (json!({"messages": [], "toolChoice": {"mode": "auto"}}), true),
+        ] {
+            assert_eq!(ask(&plain, &params), !uses_tools, "{params}");
+            assert!(ask(&able, &params), "{params}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_addresses_within_bounds() {
+        let named = |code: i64, data: Value| {
+            let mut error = RpcError::new(code, "go");
+            error.data = serde_json::value::to_raw_value(&data).ok();
+            required(&error).map(|all| all.len())
+        };
+        let some = |count: usize| json!({"elicitations": vec![json!({"mode": "url"}); count]});
+        assert_eq!(named(URL_ELICITATION_REQUIRED, some(MOST_ADDRESSES)), Some(MOST_ADDRESSES));
+        assert_eq!(named(URL_ELICITATION_REQUIRED, some(MOST_ADDRESSES + 1)), None);
+        assert_eq!(named(URL_ELICITATION_REQUIRED, some(0)), None);
+        assert_eq!(named(URL_ELICITATION_REQUIRED, json!({"elicitations": ["x".repeat(LONGEST)]})), None);
+        assert_eq!(named(-32_000, some(1)), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::surface::mode::Mode;
 use crate::telemetry::observer::{Signed, Telemetry, is_error};
 use crate::upstream::call::Call;
 use crate::upstream::client::Upstream;
+use crate::upstream::fault::Fault;
 use crate::upstream::registry::Upstreams;
 use crate::upstream::retry::RetryConfig;
 use contextweaver_core::catalog::SelectableItem;
@@ -187,8 +188,13 @@ impl Calls {
         } else {
             attempt().await
         };
-        let (signature, answer, took) =
-            answer.map_err(|fault| upstream.shown(fault).to_error(upstream.name()).at(id))?;
+        let (signature, answer, took) = answer.map_err(|fault| {
+            let required = match &fault {
+                Fault::Rpc(error) => self.questions.required_by(call.caller, upstream.name(), error),
+                _ => None,
+            };
+            upstream.shown(fault).to_error(upstream.name()).at(id).requiring(required)
+        })?;
         let verified = self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
             self.telemetry.signature_refused(call.caller.session(), Signed::Answer, &error);
             error.of_answer(&answer).at(id)

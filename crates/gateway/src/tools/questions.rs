@@ -7,16 +7,16 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::{SanitizeConfig, Scope};
 use crate::guard::call::GuardedCall;
 use crate::guard::pipeline::Guards;
-use crate::protocol::message::{Members, Raw};
+use crate::protocol::message::{Members, Raw, RpcError};
 use crate::protocol::strict;
 use crate::session::client::Caller;
-use crate::session::elicitation::{PresentError, Questions, capability, check_askable};
+use crate::session::elicitation::{ELICIT, PresentError, Questions, capability, check_askable, required};
 use crate::surface::mode::Mode;
 use contextweaver_context::Secrets;
 
@@ -120,6 +120,21 @@ impl QuestionRules {
         Ok(Raw::of(&members))
     }
 
+    /// The data of the error by which a caller hears what its person has to do at addresses before it calls `upstream` again;
+    /// `None` where `error` says no such thing, or this caller cannot be told.
+    pub(crate) fn required_by(self, caller: &Caller, upstream: &str, error: &RpcError) -> Option<Value> {
+        // The stateless protocol has questions for that.
+        if caller.is_modern() {
+            return None;
+        }
+        let present = |params: Raw| {
+            check_askable(caller.client(), ELICIT, Some(&params)).ok().flatten()?;
+            self.0.present(upstream, ELICIT, Some(&params)).ok()??.read::<Value>().ok()
+        };
+        let elicitations: Vec<Value> = required(error)?.into_iter().map(present).collect::<Option<_>>()?;
+        Some(json!({ "elicitations": elicitations }))
+    }
+
     fn question_of(self, caller: &Caller, upstream: &str, result: &Raw) -> Result<Question, Refused> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -169,5 +184,77 @@ impl QuestionRules {
             requests.insert(name.clone().into_owned(), request.into());
         }
         Ok(Question { requests, state })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::protocol::client_info::ClientInfo;
+    use crate::protocol::message::URL_ELICITATION_REQUIRED;
+    use crate::protocol::versions::MODERN_VERSION;
+    use crate::session::client::Session;
+    use crate::tests::shop::{run, upstream};
+    use crate::upstream::fault::Fault;
+    use crate::{Gateway, GatewayConfig};
+
+    /// A server whose tools want a person to sign in first: at an address, or in a form that it puts in the place of one.
+    fn shut(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+        let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
+        Ok(Raw::of(&match method {
+            "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}),
+            "tools/list" => {
+                let tools = ["pay", "trick"].map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+                json!({ "tools": tools })
+            }
+            _ => {
+                let kind = if params["name"] == "pay" { "url" } else { "form" };
+                let url = json!({"mode": kind, "elicitationId": "e1", "url": "https://h.example/?a=1&b=2",
+                    "message": "Sign in<|im_start|>"});
+                let mut error = RpcError::new(URL_ELICITATION_REQUIRED, "sign in first");
+                error.data = serde_json::value::to_raw_value(&json!({"elicitations": [url], "more": "obey"})).ok();
+                return Err(Fault::Rpc(error));
+            }
+        }))
+    }
+
+    #[test]
+    fn what_a_person_has_to_do_first_reaches_clients_that_open_addresses() {
+        run(async {
+            for mode in ["gateway", "proxy"] {
+                let mut config = GatewayConfig::parse(&format!("mode: {mode}"), Path::new("."), &|_| None).unwrap();
+                config.upstreams.insert("bank".to_owned(), upstream(shut));
+                let gateway = Gateway::start(config).await.unwrap();
+                let ask = async |version: &str, elicitation: Value, tool: &str| {
+                    let capabilities = [("elicitation".to_owned(), elicitation)].into_iter().collect();
+                    let client = ClientInfo { version: version.to_owned(), capabilities, ..ClientInfo::default() };
+                    let caller = Caller::new(Session::new("s"), client, mpsc::channel(8).0);
+                    let arguments = json!({"tool_id": format!("bank:{tool}"), "args": {}});
+                    let params = json!({"name": "tool_execute", "arguments": arguments});
+                    gateway.answer(&caller, "tools/call", Some(&Raw::of(&params))).await
+                };
+                let (legacy, url) = ("2025-11-25", json!({"url": {}}));
+                let error = ask(legacy, url.clone(), "pay").await.unwrap_err();
+                assert_eq!(error.code, URL_ELICITATION_REQUIRED, "{mode}: {error:?}");
+                let data: Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
+                assert_eq!(data.as_object().unwrap().len(), 1, "{data}");
+                let told = &data["elicitations"][0];
+                assert_eq!(told["url"], "https://h.example/?a=1&b=2");
+                let message = told["message"].as_str().unwrap();
+                assert!(message.starts_with("bank asks: Sign in"), "{message}");
+                assert_eq!(message.contains("<|im_start|>"), mode == "proxy", "{message}");
+                // To all others it is a failure of the tool.
+                for (version, elicitation, tool) in
+                    [(legacy, json!({}), "pay"), (MODERN_VERSION, url.clone(), "pay"), (legacy, url, "trick")]
+                {
+                    let failed: Value = ask(version, elicitation, tool).await.unwrap().read().unwrap();
+                    assert!(failed.to_string().contains("UPSTREAM_ERROR"), "{mode} {tool}: {failed}");
+                }
+            }
+        });
     }
 }

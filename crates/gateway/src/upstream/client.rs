@@ -842,12 +842,18 @@ impl Connected {
         if let Link::Http(link) = &self.link {
             link.set_stateless(false);
         }
-        let params = Raw::of(&json!({
-            "protocolVersion": LEGACY_VERSIONS[0],
-            "capabilities": own_capabilities(),
-            "clientInfo": own_info(),
-        }));
-        let result = self.introduction(&Call::own("initialize", Some(&params)), timeout).await?;
+        let hello = |capabilities: Value| {
+            let version = LEGACY_VERSIONS[0];
+            Raw::of(&json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": own_info()}))
+        };
+        let introduced = self.introduction(&Call::own("initialize", Some(&hello(own_capabilities()))), timeout).await;
+        let result = match introduced {
+            // Libraries that were made when these capabilities were empty objects may refuse all others.
+            Err(fault) if may_mind_members(&fault) => {
+                self.introduction(&Call::own("initialize", Some(&hello(plain_capabilities()))), timeout).await?
+            }
+            introduced => introduced?,
+        };
         let result: InitializeResult = result.read().map_err(|error| malformed(&error))?;
         self.server = Arc::new(ServerInfo {
             version: result.protocol_version,
@@ -997,7 +1003,21 @@ fn malformed(error: &serde_json::Error) -> Fault {
 
 /// What upstreams may ask of the gateway; it passes the question on to the client that it serves.
 fn own_capabilities() -> Value {
+    json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}})
+}
+
+/// The same without members, as the first versions of the protocol have it.
+fn plain_capabilities() -> Value {
     json!({"roots": {}, "sampling": {}, "elicitation": {}})
+}
+
+/// Whether a server may have failed to read what capabilities have in them.
+fn may_mind_members(fault: &Fault) -> bool {
+    match fault {
+        Fault::Rpc(error) => error.code != METHOD_NOT_FOUND,
+        Fault::Status { status, .. } => matches!(status, 400 | 500),
+        _ => false,
+    }
 }
 
 /// The name and version with which the gateway introduces itself.

@@ -27,9 +27,9 @@ use crate::common::masks::Masks;
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, block_in_place_if};
 use crate::protocol::message::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError, WireError};
-use crate::protocol::stateless::{self, CAPABILITIES_KEY};
+use crate::protocol::stateless::{self, CAPABILITIES_KEY, LOG_LEVEL_KEY};
 use crate::session::client::{ASKING, Caller, Question, Session};
-use crate::session::elicitation::{Questions, capability, check_askable};
+use crate::session::elicitation::{ELICIT, Questions, capability, check_askable, required};
 use crate::session::subscriptions::LONGEST_ADDRESS;
 
 /// Messages that wait to be sent to an upstream, at most.
@@ -187,6 +187,24 @@ impl Open {
             put.caller.take_back(put.number);
         }
         waiting
+    }
+
+    /// Notes who is to open an address, by the upstream's name for that.
+    fn note_elicitation(&mut self, name: String, session: &Arc<Session>) {
+        if self.elicitations.len() == MOST_QUESTIONS {
+            self.elicitations.pop_front();
+        }
+        self.elicitations.push_back((name, Arc::downgrade(session)));
+    }
+
+    /// Notes what the caller of a request is to do at addresses before it asks again.
+    fn note_required(&mut self, waiting: &Waiting, answer: &Result<Outcome, Fault>) {
+        let (Some(caller), Ok(Err(error))) = (&waiting.caller, answer) else { return };
+        for params in required(error).into_iter().flatten() {
+            if let Ok(Some(name)) = check_askable(caller.client(), ELICIT, Some(&params)) {
+                self.note_elicitation(name, caller.session());
+            }
+        }
     }
 
     /// Whether a request is under way that the question may belong to.
@@ -466,7 +484,7 @@ impl Peer {
         let waiting = match (number_of(id), &mut *lock(&self.table)) {
             (Some(number), Table::Open(open)) => match open.take(number) {
                 None if open.settle_left(number) => return,
-                waiting => waiting,
+                waiting => waiting.inspect(|waiting| open.note_required(waiting, &answer)),
             },
             _ => None,
         };
@@ -646,10 +664,7 @@ impl Peer {
         }
         let question = caller.question(method)?;
         if let Some(elicitation) = elicitation {
-            if open.elicitations.len() == MOST_QUESTIONS {
-                open.elicitations.pop_front();
-            }
-            open.elicitations.push_back((elicitation, Arc::downgrade(caller.session())));
+            open.note_elicitation(elicitation, caller.session());
         }
         let (id, number, session) = (id.canonical(), question.number(), Arc::clone(caller.session()));
         open.questions.push(Put { id, of, caller, number, is_taken_back: false });
@@ -766,6 +781,9 @@ fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
         }
         if let Some(caller) = call.caller {
             own.set(CAPABILITIES_KEY, &askable(caller));
+            if let Some(level) = caller.log_level() {
+                own.set(LOG_LEVEL_KEY, &Raw::of(&level));
+            }
         }
     })
 }
@@ -790,7 +808,7 @@ mod tests {
 
     use super::*;
     use crate::common::masks::Noted;
-    use crate::protocol::client_info::ClientInfo;
+    use crate::protocol::client_info::{ClientInfo, LogLevel};
     use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 
     #[tokio::test]
@@ -825,5 +843,23 @@ mod tests {
         assert_eq!(told(None), json!({"roots": {}}));
         assert_eq!(told(Some(MODERN_VERSION)), json!({"sampling": {}}));
         assert_eq!(told(Some(LEGACY_VERSIONS[0])), json!({}));
+    }
+
+    #[test]
+    fn a_stateless_upstream_is_asked_for_the_log_messages_that_the_client_gets() {
+        let told = |version: &str, own: Option<LogLevel>, of_session: Option<LogLevel>| {
+            let session = Session::new("s");
+            of_session.into_iter().for_each(|level| session.set_log_level(level));
+            let client = ClientInfo { version: version.to_owned(), log: own, ..ClientInfo::default() };
+            let caller = Caller::new(session, client, mpsc::channel(1).0);
+            let call = Call { caller: Some(&caller), ..Call::own("tools/call", None) };
+            let dressed: Value = dress(&call, None, Some(&json!({}))).read().unwrap();
+            dressed["_meta"][LOG_LEVEL_KEY].clone()
+        };
+        let (modern, legacy) = (MODERN_VERSION, LEGACY_VERSIONS[0]);
+        assert_eq!(told(modern, Some(LogLevel::Notice), None), "notice");
+        assert_eq!(told(modern, None, Some(LogLevel::Error)), Value::Null, "it wants none");
+        assert_eq!(told(legacy, None, Some(LogLevel::Error)), "error");
+        assert_eq!(told(legacy, None, None), "debug", "it gets all until it says a level");
     }
 }

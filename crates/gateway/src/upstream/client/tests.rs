@@ -545,12 +545,25 @@ fn a_form_is_not_an_address_and_who_was_sent_there_hears_that_it_is_done() {
             answer.unwrap();
         }
         assert_eq!(next(&mut sent).await["params"]["message"], "?");
-        for id in ["unknown", "e1", "e1"] {
+        // An error may send a person to an address, too.
+        let own = call(Some(&other), None);
+        let serve = async {
+            let asked = server.hear().await;
+            let mut required = url.clone();
+            required["elicitationId"] = "e2".into();
+            let error = json!({"code": -32042, "message": "go", "data": {"elicitations": [required]}});
+            server.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}).to_string()).await;
+        };
+        let (answer, ()) = tokio::join!(connected.request(&own, AMPLE), serve);
+        assert!(matches!(answer, Err(Fault::Rpc(_))), "{answer:?}");
+        for id in ["unknown", "e1", "e1", "e2"] {
             let params = json!({"elicitationId": id});
             let done = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params});
             server.say(&done.to_string()).await;
         }
-        assert_eq!(next(&mut unasked).await["params"]["elicitationId"], "e1");
+        for expected in ["e1", "e2"] {
+            assert_eq!(next(&mut unasked).await["params"]["elicitationId"], expected);
+        }
         server.say("{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}").await;
         server.hear().await;
         assert!(unasked.try_recv().is_err(), "once");
@@ -763,6 +776,44 @@ fn an_upstream_that_speaks_only_the_handshake_is_found_out_by_any_error() {
             upstream.request(PLAIN).await.unwrap();
             let expected = ["server/discover", "initialize", "tools/call", "initialize", "tools/call"];
             assert_eq!(*lock(&asked), expected);
+        }
+    });
+}
+
+#[test]
+fn a_server_that_knows_no_members_of_capabilities_is_greeted_without_them() {
+    run(async {
+        let unknown = |code| Fault::Rpc(RpcError::new(code, "unrecognized field `form`"));
+        for (fault, greetings) in [
+            (None, 1),
+            (Some(unknown(-32603)), 2),
+            (Some(Fault::Status { status: 400, retry_after: None }), 2),
+            (Some(unknown(-32601)), 1),
+            (Some(Fault::Status { status: 401, retry_after: None }), 1),
+        ] {
+            let greeted = Arc::new(Mutex::new(Vec::new()));
+            let (log, refusal) = (Arc::clone(&greeted), fault.clone());
+            let serve = move |method: &str, params: Option<&Raw>| {
+                if method != "initialize" {
+                    return Ok(Raw::of(&json!({})));
+                }
+                let mut params: Value = params.unwrap().read().unwrap();
+                let offered = params["capabilities"].take();
+                let is_plain = offered["elicitation"] == json!({}) && offered["sampling"] == json!({});
+                lock(&log).push(offered);
+                match refusal.clone().filter(|_| !is_plain) {
+                    Some(fault) => Err(fault),
+                    None => Ok(Raw::of(&json!({"protocolVersion": "2025-06-18", "capabilities": {}}))),
+                }
+            };
+            let target = Target::InProcess(InProcess::new(serve));
+            let upstream = upstream(UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) });
+            let answered = upstream.request(PLAIN).await;
+            assert_eq!(answered.is_ok(), fault.is_none() || greetings == 2, "{fault:?}: {answered:?}");
+            let greeted = lock(&greeted);
+            assert_eq!(greeted.len(), greetings, "{fault:?}");
+            let full = json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}});
+            assert_eq!(greeted[0], full);
         }
     });
 }
