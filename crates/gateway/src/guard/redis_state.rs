@@ -636,6 +636,10 @@ impl SharedSessions for RedisState {
         let answer: Option<Vec<u8>> = self.0.script(&TAKE_ANSWER, &[self.answer_key(session, number)], &[])?;
         Ok(answer.map(Bytes::from))
     }
+
+    fn forget_answer(&self, session: &str, number: u64) -> Result<(), StoreError> {
+        self.0.command::<i64>(&["DEL", &self.answer_key(session, number)]).map(drop)
+    }
 }
 
 impl State for RedisState {

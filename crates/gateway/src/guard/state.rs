@@ -264,6 +264,12 @@ pub trait SharedSessions {
     /// # Errors
     /// The backend cannot be read or written.
     fn take_answer(&self, session: &str, number: u64) -> Result<Option<Bytes>, StoreError>;
+
+    /// Notes that the answer is waited for no longer; one that was left is there no more.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn forget_answer(&self, session: &str, number: u64) -> Result<(), StoreError>;
 }
 
 /// The whole state that replicas share.
@@ -808,6 +814,9 @@ mod tests {
             assert_eq!(sessions.take_answer("3", 7).unwrap().as_deref(), Some(&b"yes"[..]));
             assert_eq!(others.answer("3", 7).unwrap(), None);
             assert_eq!(sessions.take_answer("3", 7).unwrap(), None);
+            sessions.expect_answer("3", 9, at(60)).unwrap();
+            others.forget_answer("3", 9).unwrap();
+            assert!(!sessions.is_expected("3", 9).unwrap() && !others.leave_answer("3", 9, b"yes").unwrap());
         }
     }
 

@@ -205,7 +205,7 @@ impl<A: Api> Endpoint for Served<A> {
         self: Arc<Self>,
         client: Result<Arc<Identity>, Refused>,
         head: Parts,
-        body: Incoming,
+        body: &mut Incoming,
     ) -> Result<Response<Reply>, Refused> {
         let start = Instant::now();
         let config = Arc::clone(&self.doors.now().config);
@@ -283,7 +283,7 @@ impl<A: Api> Served<A> {
         client: Result<Arc<Identity>, Refused>,
         path: &'static str,
         head: &Parts,
-        body: Incoming,
+        body: &mut Incoming,
         config: &HttpConfig,
     ) -> Result<Response<Reply>, Refused> {
         let client = client?;
@@ -296,7 +296,7 @@ impl<A: Api> Served<A> {
         let own = own.unwrap_or_default();
         let most = own.max_requests.map_or(config.max_requests_per_caller, NonZeroUsize::get);
         let longest = own.body_limit.map_or(config.body_limit, NonZeroUsize::get);
-        let mut taken = self.load.take_within(&whose, most, &body, longest)?;
+        let mut taken = self.load.take_within(&whose, most, body, longest)?;
         self.count(&client.name, own)?;
         let body: Bytes = read(body, longest, config.read_timeout).await?;
         taken.shrink(body.len());

@@ -213,7 +213,7 @@ impl Endpoint for Shared {
         self: Arc<Self>,
         client: Result<Arc<Identity>, Refused>,
         head: Parts,
-        body: Incoming,
+        body: &mut Incoming,
     ) -> Result<Response<Reply>, Refused> {
         let mut response = self.answered(client, &head, body).await.unwrap_or_else(Refused::into_response);
         let headers = response.headers_mut();
@@ -237,7 +237,7 @@ impl Shared {
         self: &Arc<Self>,
         client: Result<Arc<Identity>, Refused>,
         head: &Parts,
-        body: Incoming,
+        body: &mut Incoming,
     ) -> Result<Response<Reply>, Refused> {
         let file = |media_type, text: &'static str| Ok(whole(StatusCode::OK, media_type, text));
         match (head.uri.path(), &head.method) {
@@ -270,7 +270,7 @@ impl Shared {
         }
     }
 
-    async fn approve(&self, id: u64, head: &Parts, body: Incoming) -> Result<Response<Reply>, Refused> {
+    async fn approve(&self, id: u64, head: &Parts, body: &mut Incoming) -> Result<Response<Reply>, Refused> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Answer {

@@ -29,7 +29,8 @@ const SENT: [&str; 8] = [
 const ARGUMENT: &str = "mcp-param-";
 
 /// Headers of answers that pages may read.
-const READ: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate");
+const READ: HeaderValue =
+    HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, Retry-After, WWW-Authenticate");
 
 /// Methods that pages may use.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, EXPECT, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -38,12 +38,12 @@ use crate::transport::crowd::{Crowd, neighbour};
 /// What answers at an address.
 pub(super) trait Endpoint: Send + Sync + 'static {
     /// Answers a request whose host and origin may be served. `client` is who shows a token, or why nobody is admitted: some
-    /// paths are for everybody.
+    /// paths are for everybody. What it leaves of the body of a request that it refuses is read within bounds.
     fn answer(
         self: Arc<Self>,
         client: Result<Arc<Identity>, Refused>,
         head: Parts,
-        body: Incoming,
+        body: &mut Incoming,
     ) -> impl Future<Output = Result<Response<Reply>, Refused>> + Send;
 
     /// The response to a request that is refused.
@@ -92,6 +92,9 @@ const CROWDED: &[u8] =
 
 /// How long connections that were broken off may take to end.
 const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// How long the rest of a body is read that nobody wants, at most.
+const DISCARDS: Duration = Duration::from_secs(5);
 
 /// How often an endpoint drops what has expired, unless it says otherwise.
 pub(super) const SWEEP: Duration = Duration::from_secs(30);
@@ -346,26 +349,44 @@ async fn respond<E: Endpoint>(
     certificate: Option<&Certificate>,
     request: Request<Incoming>,
 ) -> Response<Reply> {
-    let page = cors::Page::of(request.headers(), &door.admission);
+    let (head, mut body) = request.into_parts();
+    let page = cors::Page::of(&head.headers, &door.admission);
     // What is answered at once is answered in turns: a client that sends many requests in a row does not hold up others.
-    if request.method() == Method::GET {
+    if head.method == Method::GET {
         tokio::task::yield_now().await;
     }
-    let mut response = admitted(Arc::clone(&endpoint), door, certificate, request).await.unwrap_or_else(|refused| {
+    let (most, waits_for_leave) = (door.config.body_limit.saturating_mul(2), head.headers.contains_key(EXPECT));
+    let answered = admitted(Arc::clone(&endpoint), door, certificate, (head, &mut body)).await;
+    let mut response = answered.unwrap_or_else(|refused| {
         tracing::debug!(?refused, "a request is refused");
         endpoint.refused(refused)
     });
     page.into_iter().for_each(|page| page.read(&mut response));
+    let status = response.status();
+    let is_refused = status.is_client_error() || status.is_server_error();
+    // Who does not send, or waits for leave to send, has not begun to send what is not wanted.
+    if is_refused && status != StatusCode::REQUEST_TIMEOUT && !waits_for_leave {
+        discard(body, most);
+    }
     response
+}
+
+/// Reads what is left of a body that nobody wants while the response goes out, unless it has more than `most` bytes. A
+/// connection that is closed while its client still sends is reset, and many clients then see no answer.
+fn discard(body: Incoming, most: usize) {
+    if body.is_end_stream() || body.size_hint().lower() > most as u64 {
+        return;
+    }
+    let mut left = Limited::new(body, most);
+    tokio::spawn(tokio::time::timeout(DISCARDS, async move { while let Some(Ok(_)) = left.frame().await {} }));
 }
 
 async fn admitted<E: Endpoint>(
     endpoint: Arc<E>,
     door: Arc<Door>,
     certificate: Option<&Certificate>,
-    request: Request<Incoming>,
+    (mut head, body): (Parts, &mut Incoming),
 ) -> Result<Response<Reply>, Refused> {
-    let (mut head, body) = request.into_parts();
     let admission = &door.admission;
     admission.admit(&head.headers)?;
     if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
@@ -413,7 +434,7 @@ pub(super) fn not_allowed(allowed: &'static str) -> Response<Reply> {
 ///
 /// # Errors
 /// It is too large, breaks off, or does not arrive within `patience`.
-pub(super) async fn read(body: Incoming, longest: usize, patience: Duration) -> Result<Bytes, Refused> {
+pub(super) async fn read(body: &mut Incoming, longest: usize, patience: Duration) -> Result<Bytes, Refused> {
     let too_large = || {
         let reason = format!("the body has more than {longest} bytes");
         Refused::text(StatusCode::PAYLOAD_TOO_LARGE, reason)

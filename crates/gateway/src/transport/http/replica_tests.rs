@@ -103,7 +103,7 @@ async fn the_stream_of_a_request_is_taken_up_where_it_broke_off() {
     }
     let end = format!("{number}-2");
     let got = served.exchange("GET", &[session, ("last-event-id", &end)], "").await;
-    assert_eq!((got.status, got.kinds()), (200, vec![]), "there is nothing more");
+    assert_eq!((got.status, got.kinds()), (204, vec![]), "there is nothing more");
     // What was never sent, or belongs to another session, cannot be taken up.
     let other = served.session().await;
     for (session, from) in
@@ -112,6 +112,26 @@ async fn the_stream_of_a_request_is_taken_up_where_it_broke_off() {
         let lines = [("mcp-session-id", session), ("last-event-id", &*from)];
         assert_eq!(served.exchange("GET", &lines, "").await.status, 410, "{from}");
     }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_an_answer_is_not_asked_for_again_and_again() {
+    let served = Served::start("{stream_after_seconds: 0.05}").await;
+    let id = served.session().await;
+    let session = ("mcp-session-id", id.as_str());
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).to_string();
+    let (mut stream, mut text) = (served.open("POST", &[session], &call("hold")).await, String::new());
+    read_to(&mut stream, &mut text, "id: ").await;
+    let first = last_id(&text);
+    // Who goes on gets the id to go on from before anything else: without it, a client asks for the stream of the session.
+    let (mut again, mut rest) = (served.open("GET", &[session, ("last-event-id", &first)], "").await, String::new());
+    read_to(&mut again, &mut rest, "\ndata:\n\n").await;
+    assert_eq!(last_id(&rest), first);
+    assert_eq!(served.exchange("POST", &[session], &cancel).await.status, 202);
+    again.read_to_string(&mut rest).await.unwrap();
+    let got = served.exchange("GET", &[session, ("last-event-id", &first)], "").await;
+    assert_eq!((got.status, got.kinds()), (204, vec![]));
     served.stop().await;
 }
 
@@ -205,6 +225,30 @@ async fn a_session_in_use_does_not_expire_however_short_it_may_rest() {
 
 /// Runs where `CONTEXTWEAVER_TEST_REDIS` has the URL of a server, as in `scripts/replicas-test`.
 #[tokio::test]
+async fn a_session_that_cannot_be_kept_is_refused_and_may_be_opened_later() {
+    let Ok(url) = std::env::var("CONTEXTWEAVER_TEST_REDIS") else { return };
+    let prefix = format!("test:{}", unique());
+    let state = format!("mode: passthrough, state: {{url: '{url}', prefix: '{prefix}'}}");
+    let http = "{max_sessions: 1, max_sessions_per_caller: 1, tokens: [{name: a, token: token-of-a-0123456789abcdef}, {name: b, token: token-of-b-0123456789abcdef}]}";
+    let (one, two) = (Served::configured(&state, http).await, Served::configured(&state, http).await);
+    let open = async |served: &Served, caller: &str| {
+        let token = format!("Bearer token-of-{caller}-0123456789abcdef");
+        let got = served.exchange("POST", &[("authorization", &token)], &initialize(&json!({}))).await;
+        (got.status, got.header("retry-after").map(str::to_owned), got.header("mcp-session-id").is_some())
+    };
+    let refused = (503, Some("1".to_owned()), false);
+    assert_eq!(open(&one, "a").await, (200, None, true));
+    assert_eq!(open(&two, "b").await, refused, "another has all sessions");
+    // What stands there cannot be written to.
+    let mut server = redis::Client::open(url).unwrap().get_connection().unwrap();
+    redis::cmd("SET").arg(format!("{{{prefix}}}:sessions")).arg("x").exec(&mut server).unwrap();
+    assert_eq!(open(&two, "a").await, refused);
+    one.stop().await;
+    two.stop().await;
+}
+
+/// Runs where `CONTEXTWEAVER_TEST_REDIS` has the URL of a server, as in `scripts/replicas-test`.
+#[tokio::test]
 async fn any_replica_serves_any_session() {
     let Ok(url) = std::env::var("CONTEXTWEAVER_TEST_REDIS") else { return };
     let state = format!("mode: passthrough, state: {{url: '{url}', prefix: 'test:{}'}}", unique());
@@ -251,6 +295,27 @@ async fn any_replica_serves_any_session() {
     other.stop().await;
     let unknown = [lines[0], lines[1], ("last-event-id", "5-1")];
     assert_eq!(one.exchange("GET", &unknown, "").await.status, 410);
+    // A request that is taken back at the one is waited for at the other no longer.
+    let patient = Served::configured(&state, &http.replacen('{', "{stream_after_seconds: 0.05, ", 1)).await;
+    let (mut stream, mut text) = (patient.open("POST", &lines, &call("hold")).await, String::new());
+    read_to(&mut stream, &mut text, "id: ").await;
+    let held = last_id(&text);
+    let resumed = [lines[0], lines[1], ("last-event-id", held.as_str())];
+    let mut waiting = one.open("GET", &resumed, "").await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).to_string();
+    assert_eq!(patient.exchange("POST", &lines, &cancel).await.status, 202);
+    stream.read_to_string(&mut text).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(10), waiting.read_to_string(&mut text)).await;
+    assert!(ended.is_ok(), "it ends at the other replica too");
+    assert_eq!(one.exchange("GET", &resumed, "").await.status, 410);
+    // So is an answer that was fetched where it was given.
+    let (mut stream, mut text) = (patient.open("POST", &lines, &call("nap")).await, String::new());
+    stream.read_to_string(&mut text).await.unwrap();
+    let last = last_id(&text);
+    let resumed = [lines[0], lines[1], ("last-event-id", last.as_str())];
+    let settled = async { while one.exchange("GET", &resumed, "").await.status != 410 {} };
+    assert!(tokio::time::timeout(Duration::from_secs(10), settled).await.is_ok());
+    patient.stop().await;
     // The bounds are those of all replicas together.
     let second = open(&two).await;
     assert_eq!(ping(&one, a, &second).await, 200);

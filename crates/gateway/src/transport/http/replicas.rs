@@ -166,22 +166,24 @@ pub(super) fn restore(session: &Session, record: &str) -> Result<(), RpcError> {
 }
 
 /// Keeps a session for the other replicas after a request that changed it, before its answer goes out.
+///
+/// # Errors
+/// The state cannot be used, or there are as many sessions as there may be.
 pub(super) async fn keep(
     state: &Arc<dyn State>,
     session: &Session,
     (method, params): (&str, Option<&Raw>),
     limits: SessionBounds,
-    outcome: Option<Outcome>,
-) -> Option<Outcome> {
+    outcome: Option<&Outcome>,
+) -> Result<(), RpcError> {
     if !matches!(outcome, Some(Ok(_))) || state.sessions().is_none() {
-        return outcome;
+        return Ok(());
     }
-    let kept = match Change::of(method, params) {
+    match Change::of(method, params) {
         Some(change) => changed(state, session, change).await,
         None if method == "initialize" => opened(state, session, limits).await,
         None => Ok(()),
-    };
-    kept.err().map_or(outcome, |error| Some(Err(error)))
+    }
 }
 
 /// Enters a session for all replicas.
@@ -293,13 +295,16 @@ pub(super) async fn expect(state: &Arc<dyn State>, session: &Session, number: u6
     let _ = run(state, move |sessions| sessions.expect_answer(&session, number, ASKING)).await;
 }
 
-/// Leaves the answer of a stream that nobody fetched here for the other replicas, unless it is too long.
-pub(super) async fn leave(state: &Arc<dyn State>, session: &Session, number: u64, answer: Bytes) {
-    if answer.len() > LONGEST_ANSWER {
-        return;
-    }
+/// Leaves the answer of a stream that nobody fetched here for the other replicas. Where there is none, or it is too long,
+/// they wait for it no longer.
+pub(super) async fn leave(state: &Arc<dyn State>, session: &Session, number: u64, answer: Option<Bytes>) {
     let session = session.id().to_owned();
-    let _ = run(state, move |sessions| sessions.leave_answer(&session, number, &answer)).await;
+    let left = run(state, move |sessions| match answer.filter(|answer| answer.len() <= LONGEST_ANSWER) {
+        Some(answer) => sessions.leave_answer(&session, number, &answer).map(drop),
+        None => sessions.forget_answer(&session, number),
+    });
+    // What went wrong is in the log.
+    let _ = left.await;
 }
 
 /// Whether another replica serves, or has served, the stream with this number.
@@ -311,16 +316,20 @@ pub(super) async fn is_elsewhere(state: &Arc<dyn State>, session: &Session, numb
     Ok(run(state, move |sessions| sessions.is_expected(&session, number)).await?.unwrap_or(false))
 }
 
-/// Brings the answer of a stream of another replica as soon as it is there, while somebody here waits for it.
+/// Brings the answer of a stream of another replica as soon as it is there, while somebody here waits for it and that replica
+/// serves it.
 pub(super) async fn fetch(state: &Arc<dyn State>, session: &Visit, stream: &Stream) {
     let (id, number) = (session.id().to_owned(), stream.number());
     let until = tokio::time::Instant::now() + ASKING;
     while stream.is_followed() && tokio::time::Instant::now() < until {
-        let id = id.clone();
+        let asked = id.clone();
         // It stays there: this connection may break too, and the client ask another replica.
-        let left = run(state, move |sessions| sessions.answer(&id, number)).await;
+        let left = run(state, move |sessions| sessions.answer(&asked, number)).await;
         if let Ok(Some(Some(answer))) = left {
             return stream.end(Some(answer));
+        }
+        if matches!(is_elsewhere(state, session, number).await, Ok(false)) {
+            break;
         }
         tokio::time::sleep(LOOK).await;
     }

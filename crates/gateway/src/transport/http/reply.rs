@@ -274,6 +274,12 @@ pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end:
     response
 }
 
+/// A stream that ends at once, for a request that was taken back.
+pub(super) fn nothing() -> Response<Reply> {
+    let (_, no_messages) = mpsc::channel(1);
+    events(None, no_messages, End::Text(None))
+}
+
 /// A response of what a follower hears.
 pub(super) fn following(follower: Follower, is_primed: bool, used: Visit) -> Response<Reply> {
     // Its messages come from the stream that it follows.

@@ -30,7 +30,7 @@ use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, SWEEP, check_exposure, not_allowed, read};
 use super::load::{Load, Taken};
 use super::replicas::{self, Known};
-use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
+use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, nothing, whole};
 use super::sessions::{NoSession, Sessions, Visit};
 use super::streams::{Position, QUEUE};
 use crate::common::work::{LONG_MESSAGE, in_turn, work_of};
@@ -162,7 +162,7 @@ impl Endpoint for Shared {
         self: Arc<Self>,
         client: Result<Arc<Identity>, Refused>,
         head: Parts,
-        body: Incoming,
+        body: &mut Incoming,
     ) -> Result<Response<Reply>, Refused> {
         dispatch(&self, client, head, body).await
     }
@@ -209,7 +209,7 @@ async fn dispatch(
     shared: &Arc<Shared>,
     authorized: Result<Arc<Identity>, Refused>,
     head: Parts,
-    body: Incoming,
+    body: &mut Incoming,
 ) -> Result<Response<Reply>, Refused> {
     match (head.uri.path(), &head.method) {
         (ENDPOINT, method) => {
@@ -258,12 +258,12 @@ async fn post(
     shared: &Arc<Shared>,
     client: &Arc<Identity>,
     head: &Parts,
-    body: Incoming,
+    body: &mut Incoming,
 ) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[JSON, EVENTS])?;
     check_content_type(&head.headers)?;
     let config = Arc::clone(&shared.doors.now().config);
-    let mut place = shared.load.take(&client.name, &body, config.body_limit)?;
+    let mut place = shared.load.take(&client.name, body, config.body_limit)?;
     let text = read(body, config.body_limit, config.read_timeout).await?;
     place.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
@@ -328,8 +328,15 @@ impl Asking {
         }
     }
 
-    /// Serves it; what is `used` is held meanwhile.
-    fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
+    /// Serves it; what is `used` is held meanwhile. `unkept` is set where its answer is that the session could not be kept for
+    /// the other replicas.
+    fn work<U: Send + 'static>(
+        self,
+        shared: &Arc<Shared>,
+        caller: Caller,
+        leave: Leave,
+        (used, unkept): (U, Arc<AtomicBool>),
+    ) -> Work {
         // At once: the next message may take it back.
         let running = caller.session().begin(&self.id);
         // A stream of changes keeps nothing of the gateway where it began.
@@ -343,8 +350,14 @@ impl Asking {
             };
             let outcome = serve_request(&shared.live, &caller, (&asked, running), closing).await;
             let Some(state) = state else { return outcome };
-            let limits = shared.sessions.limits();
-            replicas::keep(&state, caller.session(), (asked.method, asked.params), limits, outcome).await
+            let (limits, asked) = (shared.sessions.limits(), (asked.method, asked.params));
+            match replicas::keep(&state, caller.session(), asked, limits, outcome.as_ref()).await {
+                Ok(()) => outcome,
+                Err(error) => {
+                    unkept.store(true, Ordering::Release);
+                    Some(Err(error))
+                }
+            }
         })
     }
 }
@@ -366,10 +379,12 @@ async fn stateless(
     let id = asking.id.clone();
     let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
-    let work = asking.work(shared, caller, Leave::Cancel, place);
+    // It has no session that could be kept.
+    let work = asking.work(shared, caller, Leave::Cancel, (place, Arc::default()));
     Ok(match exchange(shared, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream { first, messages, work } => events(first, messages, End::Answer(id, work)),
+        Exchanged::TakenBack => nothing(),
     })
 }
 
@@ -423,16 +438,24 @@ async fn in_session(
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
     let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
-    let work = asking.work(shared, caller, Leave::Finish, (visited.clone(), place));
-    let mut response = match exchange(shared, work, messages).await {
-        Exchanged::Answer(outcome) if opens && outcome.is_err() => {
+    let unkept = Arc::new(AtomicBool::new(false));
+    let work = asking.work(shared, caller, Leave::Finish, ((visited.clone(), place), Arc::clone(&unkept)));
+    let exchanged = exchange(shared, work, messages).await;
+    if let Exchanged::Answer(Err(error)) = &exchanged {
+        if opens {
             shared.sessions.close(session.id());
-            return Ok(whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)));
         }
+        if unkept.load(Ordering::Acquire) {
+            return Err(Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, Some(id), error.clone()));
+        }
+    }
+    let is_opened = opens && !matches!(exchanged, Exchanged::Answer(Err(_)));
+    let mut response = match exchanged {
         Exchanged::Answer(outcome) => whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream { first, messages, work } => stream(shared, visited, id, (first, messages, work)).await,
+        Exchanged::TakenBack => nothing(),
     };
-    if let (true, Ok(id)) = (opens, HeaderValue::from_str(session.id())) {
+    if let (true, Ok(id)) = (is_opened, HeaderValue::from_str(session.id())) {
         response.headers_mut().insert(SESSION_ID, id);
     }
     Ok(response)
@@ -442,8 +465,10 @@ async fn in_session(
 enum Exchanged {
     /// Its answer came first.
     Answer(Outcome),
-    /// Something else came first, or nothing for a while, or it was taken back.
+    /// Something else came first, or nothing for a while.
     Stream { first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, work: Work },
+    /// It was taken back before anything came.
+    TakenBack,
 }
 
 /// Waits for the answer, or for what comes before it; no longer than the configuration says.
@@ -457,9 +482,10 @@ async fn exchange(shared: &Shared, mut work: Work, mut messages: mpsc::Receiver<
     };
     match (messages.try_recv(), outcome) {
         (Err(_), Some(outcome)) => Exchanged::Answer(outcome),
-        (first, outcome) => {
+        (Err(_), None) => Exchanged::TakenBack,
+        (Ok(first), outcome) => {
             let work = Work::new(Leave::Finish, std::future::ready(outcome));
-            Exchanged::Stream { first: first.ok(), messages, work }
+            Exchanged::Stream { first: Some(first), messages, work }
         }
     }
 }
@@ -475,23 +501,32 @@ async fn stream(
     let state = Arc::clone(shared.live.now().state());
     let stream = visited.streams().begin(start);
     first.into_iter().for_each(|first| stream.take(first));
-    let is_primed = visited.client().version == PRIMED_VERSION;
-    let response = following(stream.follow(start.event), is_primed, visited.clone());
+    let response = following(stream.follow(start.event), takes_primers(&visited), visited.clone());
     tokio::spawn(async move {
         let expected = replicas::expect(&state, &visited, stream.number());
         let (unsent, ()) = tokio::join!(stream.serve(&id, work, messages), expected);
         visited.streams().sweep(Instant::now());
-        if let Some(answer) = unsent {
-            replicas::leave(&state, &visited, stream.number(), answer).await;
-        }
+        replicas::leave(&state, &visited, stream.number(), unsent).await;
     });
     response
 }
 
+/// Whether the client of a session takes an event that has an id and nothing else.
+fn takes_primers(session: &Session) -> bool {
+    session.client().version == PRIMED_VERSION
+}
+
 /// Takes up the stream of a request where a client was cut off.
 async fn take_up(shared: &Shared, visited: Visit, from: Position) -> Result<Response<Reply>, Refused> {
+    // With an id, a client goes on from there when this stream breaks too. Without one it asks for the stream of the session,
+    // and ends that which it has.
+    let is_primed = takes_primers(&visited);
     if let Some(follower) = visited.streams().follow(from) {
-        return Ok(following(follower, false, visited));
+        // A stream without events is taken for one that broke off, and is asked for again and again.
+        return Ok(match follower.is_at_end() {
+            true => empty(StatusCode::NO_CONTENT),
+            false => following(follower, is_primed, visited),
+        });
     }
     let state = Arc::clone(shared.live.now().state());
     let elsewhere = replicas::is_elsewhere(&state, &visited, from.stream).await;
@@ -500,7 +535,7 @@ async fn take_up(shared: &Shared, visited: Visit, from: Position) -> Result<Resp
         return Err(Refused::text(StatusCode::GONE, reason));
     }
     let stream = visited.streams().begin(from);
-    let response = following(stream.follow(from.event), false, visited.clone());
+    let response = following(stream.follow(from.event), is_primed, visited.clone());
     tokio::spawn(async move { replicas::fetch(&state, &visited, &stream).await });
     Ok(response)
 }
@@ -589,7 +624,7 @@ async fn listen(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result
     let (out, messages) = mpsc::channel(QUEUE);
     visited.open_stream(out.clone());
     resume(shared, &visited, last, out, head);
-    let is_primed = visited.client().version == PRIMED_VERSION;
+    let is_primed = takes_primers(&visited);
     let (live, stream, mut count) = (shared.live.clone(), visited.number(), 0_u64);
     // What is served decides what is told anew; the rest makes the id one of its own in the session.
     let mark = Mark::new(is_primed, move || {

@@ -259,6 +259,12 @@ impl Follower {
         Position { stream: self.stream.number, event: self.at }
     }
 
+    /// Whether it has heard all that there is, and nothing more comes.
+    pub(super) fn is_at_end(&self) -> bool {
+        let inner = lock(&self.stream.inner);
+        inner.ended.is_some() && self.at == inner.last()
+    }
+
     /// The next event; `None` at the end of the stream, or when another follows it.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut inner = lock(&self.stream.inner);

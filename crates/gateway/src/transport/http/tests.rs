@@ -371,6 +371,23 @@ async fn a_request_that_is_taken_back_gets_no_answer() {
         }
     }
     assert_eq!(Got::of(&text).messages, Vec::<Value>::new());
+    assert!(!text.contains("id: "), "there is nothing to go on with: {text}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn who_is_refused_in_the_middle_of_a_long_body_hears_why() {
+    let served = Served::start("{token: s3cret, body_limit_bytes: 4000000}").await;
+    // More than fits into the buffers between the two.
+    let auth = ("authorization", "Bearer s3cret");
+    for (lines, length, status) in [(&[][..], 4_000_000, 401), (&[auth][..], 6_000_000, 413)] {
+        let got = served.exchange("POST", lines, &" ".repeat(length)).await;
+        assert_eq!(got.status, status, "{got:?}");
+    }
+    // Who waits for leave to send is answered, and not waited for.
+    let asked = served.exchange("POST", &[("expect", "100-continue"), ("content-length", "4000000")], "");
+    let got = tokio::time::timeout(Duration::from_secs(4), asked).await.unwrap();
+    assert_eq!(got.status, 401, "{got:?}");
     served.stop().await;
 }
 
@@ -567,6 +584,7 @@ async fn pages_that_are_allowed_may_ask_and_read_and_no_others() {
     let page = [("origin", "https://app.example")];
     let refused = served.exchange("POST", &page, "{}").await;
     assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, Some("https://app.example")));
+    assert!(refused.header("access-control-expose-headers").unwrap().contains("retry-after"), "{refused:?}");
     let lines = [page[0], ("authorization", "Bearer s3cret")];
     let opened = served.exchange("POST", &lines, &initialize(&json!({}))).await;
     assert_eq!(opened.status, 200);
