@@ -489,6 +489,7 @@ fn describe_refused(what: &Refused) -> String {
         Refused::Strict => "`strict` with a schema that does not keep to its rules; it is left out".to_owned(),
         Refused::OlderDraft => "keywords of older drafts of JSON Schema; they are rewritten".to_owned(),
         Refused::ArrayWithoutItems => "arrays without `items`; it is added".to_owned(),
+        Refused::EmptyValues => "lists of values that are empty, or have an empty one; these are left out".to_owned(),
         Refused::NotAnObject => "arguments that are not an object; the tool is left out".to_owned(),
         Refused::InvalidSchema => "an argument schema that is not valid; the tool is left out".to_owned(),
         Refused::TakesText => "a tool that takes a text; it is left out".to_owned(),

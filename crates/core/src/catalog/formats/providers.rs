@@ -1,8 +1,9 @@
 //! What providers refuse in the definition of a tool, as a table, and what is done so that they take it.
 //!
 //! A provider refuses a whole request for one definition that breaks its rules, so a definition is written in the
-//! nearest form that it takes, and left out where there is none. Nothing that a call may hold is lost: a schema is
-//! rewritten in other words, or says less than it did, and the tool itself still checks what it gets.
+//! nearest form that it takes, and left out where there is none. Nothing that a call may hold is lost but the empty text
+//! among other values: a schema is rewritten in other words, or says less than it did, and the tool itself still checks
+//! what it gets.
 //! [`Written::notes`] says what was done.
 
 use std::borrow::Cow;
@@ -33,6 +34,8 @@ pub(in crate::catalog) struct Rules {
     argument_name: Option<usize>,
     /// Whether each array has to say what its elements are.
     array_items: bool,
+    /// Whether a list of values may have the empty text.
+    empty_value: bool,
     /// How many tools a request takes.
     most_tools: Option<usize>,
     /// Longer descriptions, in characters, are taken by the provider and refused by others that speak its protocol.
@@ -54,6 +57,7 @@ const OPENAI: Rules = Rules {
     provider: "OpenAI",
     argument_name: None,
     array_items: true,
+    empty_value: true,
     most_tools: Some(128),
     long_description: Some(1024),
     pattern: is_taken_by_openai,
@@ -68,6 +72,7 @@ const ANTHROPIC: Rules = Rules {
     provider: "Anthropic",
     argument_name: Some(64),
     array_items: false,
+    empty_value: true,
     most_tools: None,
     long_description: None,
     pattern: is_no_broken_pattern,
@@ -76,11 +81,13 @@ const ANTHROPIC: Rules = Rules {
 
 /// "The schema must describe an object where the properties are the parameters to the function" (ai.google.dev,
 /// `parametersJsonSchema`), "items: missing field" (NousResearch/hermes-agent#69928), "At most 512 function
-/// declarations can be specified" (google-gemini/gemini-cli#19083).
+/// declarations can be specified" (google-gemini/gemini-cli#19083), "Gemini API rejects empty strings in enums"
+/// (langchain-ai/langchainjs#9875).
 const GEMINI: Rules = Rules {
     provider: "Gemini",
     argument_name: None,
     array_items: true,
+    empty_value: false,
     most_tools: Some(512),
     long_description: None,
     pattern: is_no_broken_pattern,
@@ -136,6 +143,8 @@ pub enum Refused {
     OlderDraft,
     /// Arrays do not say what their elements are; they say that it may be anything.
     ArrayWithoutItems,
+    /// Lists of values are empty, or have the empty text where that is not taken; these are left out.
+    EmptyValues,
     /// The arguments cannot be an object; the tool is left out.
     NotAnObject,
     /// The argument schema is not valid; the tool is left out.
@@ -157,6 +166,7 @@ impl Refused {
             Self::Root { .. } => format!("made one object of the schemas at the root, for {tools}"),
             Self::OlderDraft => format!("rewrote keywords of older drafts of JSON Schema, for {tools}"),
             Self::ArrayWithoutItems => format!("added `items` to arrays without them, for {tools}"),
+            Self::EmptyValues => format!("left out empty values, and lists without any, for {tools}"),
             Self::NotAnObject => format!("left out {tools}, whose arguments are not an object"),
             Self::InvalidSchema => format!("left out {tools}, whose argument schema is not valid"),
             Self::TakesText => format!("left out {tools}, called with a text in place of arguments"),
@@ -424,6 +434,9 @@ impl Arguments {
         if without_items.get() {
             refused.push(Refused::ArrayWithoutItems);
         }
+        if without_empty_values(&mut schema, rules.empty_value) {
+            refused.push(Refused::EmptyValues);
+        }
         let patterns = without_patterns(&mut schema, rules.pattern);
         if !patterns.is_empty() {
             refused.push(Refused::Patterns { patterns });
@@ -498,6 +511,26 @@ fn lost_references(schema: &Value) -> BTreeSet<String> {
         }
     };
     references.into_iter().filter(|reference| is_lost(reference)).map(str::to_owned).collect()
+}
+
+/// Leaves out the lists of values that have none, and the empty text in others unless it is taken. Says whether there was
+/// any of these.
+fn without_empty_values(schema: &mut Value, is_taken: bool) -> bool {
+    let changed = Cell::new(false);
+    if !is_taken {
+        each_schema(schema, &|members| {
+            let Some(Value::Array(values)) = members.get_mut("enum") else { return };
+            let all = values.len();
+            values.retain(|value| value != "");
+            changed.set(changed.get() || values.len() < all);
+        });
+    }
+    // Nobody means that no value fits.
+    let lists = loosened(schema, &mut |members| {
+        let is_empty = members.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        is_empty && members.shift_remove("enum").is_some()
+    });
+    changed.get() || lists
 }
 
 /// Leaves out the patterns of a schema that are not taken, and returns them.

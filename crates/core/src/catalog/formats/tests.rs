@@ -700,11 +700,11 @@ fn operations_are_tools() {
         version -, server 1
         {"type":"object","properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]},"owner":{"type":"string"}},"required":["name","owner"]}
         metadata {"method":"post","path":"/pets","servers":["https://pets.example/v1"]}
-      pet-store:changePets#776b86df |  |
+      pet-store:changePets#776b86df | PATCH /pets |
         version -, server 1
         {"type":"object","properties":{"body":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]}}},"description":"All of them"}}}
         metadata {"arguments":{"body":"body"},"content_type":"multipart/form-data","method":"patch","path":"/pets","servers":["https://pets.example/v1"]}
-      pet-store:deletePet#94ef2cc6 |  | deprecated,destructive
+      pet-store:deletePet#94ef2cc6 | DELETE /pets/{id} | deprecated,destructive
         version -, server 1
         {"type":"object","properties":{"id":{"type":"integer"},"query_id":{"type":"string","description":"Why"}},"required":["id"]}
         metadata {"arguments":{"id":"path","query_id":{"in":"query","name":"id"}},"method":"delete","path":"/pets/{id}","servers":["https://pets.example/v1"]}
@@ -712,7 +712,7 @@ fn operations_are_tools() {
         version -, server 1
         {"type":"object","properties":{"id":{"type":"integer"},"verbose":{"type":"boolean","description":"Say more","examples":[true]}},"required":["id"]}
         metadata {"arguments":{"id":"path","verbose":"query"},"method":"get","path":"/pets/{id}","servers":["https://pets.example/v1"]}
-      pet-store:plant#35811994 |  |
+      pet-store:plant#35811994 | POST /trees |
         version -, server 1
         {"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}},"$defs":{"Tree":{"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}}}}}
         metadata {"method":"post","path":"/trees","servers":["https://pets.example/v1"]}
@@ -1004,6 +1004,38 @@ fn arguments(format: ToolFormat, schema: &Value) -> (Value, String) {
     let (tool, notes) = written(format, &json!({"name": "t", "description": "D", "inputSchema": schema}));
     let schema = ["parameters", "input_schema", "parametersJsonSchema"].iter().find_map(|key| tool.get(*key));
     (schema.cloned().unwrap_or_default(), notes)
+}
+
+#[test]
+fn empty_values_are_left_out() {
+    let shown = |format: ToolFormat, schema: &Value| {
+        let (schema, notes) = arguments(format, &json!({"type": "object", "properties": {"a": schema}}));
+        format!("{} {}", notes.starts_with("left out empty values"), schema["properties"]["a"])
+    };
+    let schemas = [
+        json!({"type": "string", "enum": ["", "x"]}),
+        json!({"type": "string", "enum": [""]}),
+        json!({"type": "array", "items": {"type": "string", "enum": []}}),
+        json!({"type": "string", "enum": ["x"], "default": ""}),
+        json!({"not": {"enum": []}}),
+    ];
+    let seen = |format: ToolFormat| schemas.iter().map(|schema| shown(format, schema)).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(seen(ToolFormat::Gemini), @r#"
+    true {"type":"string","enum":["x"]}
+    true {"type":"string"}
+    true {"type":"array","items":{"type":"string"}}
+    false {"type":"string","enum":["x"],"default":""}
+    true {}
+    "#);
+    let others = [ToolFormat::OpenAi, ToolFormat::Anthropic].map(seen);
+    assert_eq!(others[0], others[1]);
+    insta::assert_snapshot!(others[0], @r#"
+    false {"type":"string","enum":["","x"]}
+    false {"type":"string","enum":[""]}
+    true {"type":"array","items":{"type":"string"}}
+    false {"type":"string","enum":["x"],"default":""}
+    true {}
+    "#);
 }
 
 #[test]
@@ -1371,19 +1403,19 @@ fn a_body_without_a_schema_is_an_argument() {
     ];
     insta::assert_snapshot!(documents.iter().map(shown).collect::<String>(), @r#"
     openapi (1)
-      f:f#adbc1141 |  |
+      f:f#adbc1141 | PUT /f |
         {"type":"object","properties":{"body":{"type":"string"}},"required":["body"]}
         metadata {"arguments":{"body":"body"},"content_type":"application/octet-stream","method":"put","path":"/f","servers":[]}
     openapi (1)
-      f:f#adbc1141 |  |
+      f:f#adbc1141 | PUT /f |
         {"type":"object","properties":{"body":{}},"required":["body"]}
         metadata {"arguments":{"body":"body"},"method":"put","path":"/f","servers":[]}
     openapi (1)
-      f:f#974958e9 |  |
+      f:f#974958e9 | PUT /f |
         {"type":"object","properties":{"a":{"type":"string"}}}
         metadata {"content_type":"multipart/form-data","method":"put","other_content_types":["application/json"],"path":"/f","servers":[]}
     openapi (1)
-      f:f#a0d130ff |  |
+      f:f#a0d130ff | PUT /f |
         {"type":"object"}
         metadata {"content_type":"multipart/form-data","method":"put","path":"/f","servers":[]}
     "#);
@@ -1490,10 +1522,10 @@ fn a_request_holds_what_its_operation_takes() {
     });
     insta::assert_snapshot!(shown(&document), @r#"
     openapi (2)
-      shop:change#7f98669e |  |
+      shop:change#7f98669e | PUT /orders/{id} |
         {"type":"object","properties":{"id":{"type":"string"},"sku":{"type":"string"}},"required":["id"]}
         metadata {"arguments":{"id":"path"},"method":"put","path":"/orders/{id}","servers":["https://eu.shop.example/v2","https://{none}.example"]}
-      shop:place#80873597 |  |
+      shop:place#80873597 | POST /orders/{a}/{b} |
         {"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"},"query_a":{},"items":{"type":"array","items":{"type":"object","required":["sku"],"properties":{"sku":{"type":"string"}}}}},"required":["a","b","items"]}
         metadata {"arguments":{"a":"path","b":"path","query_a":{"in":"query","name":"a"}},"method":"post","other_content_types":["application/x-www-form-urlencoded"],"path":"/orders/{a}/{b}","servers":["https://eu.shop.example/v2","https://{none}.example"]}
     "#);
@@ -1558,7 +1590,7 @@ fn a_renamed_parameter_keeps_how_it_is_written() {
     let document = json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/f/{id}": {"get": {"operationId": "f", "parameters": parameters}}}});
     insta::assert_snapshot!(shown(&document), @r#"
     openapi (1)
-      t:f#894e7f4b |  | read-only
+      t:f#894e7f4b | GET /f/{id} | read-only
         {"type":"object","properties":{"id":{"type":"string"},"query_id":{"type":"array","items":{}}},"required":["id"]}
         metadata {"arguments":{"id":"path","query_id":{"in":"query","name":"id","style":"pipeDelimited"}},"method":"get","path":"/f/{id}","servers":[]}
     "#);
@@ -1795,7 +1827,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     let word = "[a-z]{1,5}|type|properties|parameters|name|jsonSchema|\\$ref";
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
-        "\\PC{0,5}".prop_map(|text| json!({"type": "string", "description": text, "enum": [text, null, 1.5]})),
+        "\\PC{0,5}"
+            .prop_map(|text| json!({"type": "string", "description": text, "enum": [format!("v{text}"), null, 1.5]})),
         Just(json!({"type": ["integer", "null"], "minimum": -3, "default": {"type": "STRING", "nullable": true}})),
         Just(json!({})),
     ];

@@ -168,7 +168,8 @@ impl<'d> Operation<'_, 'd> {
                 description.to_owned()
             }
             (Some(summary), Some(description)) => format!("{summary}\n\n{description}"),
-            (one, other) => one.or(other).unwrap_or("").to_owned(),
+            (Some(text), None) | (None, Some(text)) => text.to_owned(),
+            (None, None) => format!("{} {}", self.method.to_ascii_uppercase(), self.path),
         };
         let mut item = SelectableItem::tool("", "", self.name, &description);
         let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten();
