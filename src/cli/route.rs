@@ -183,6 +183,7 @@ fn request(args: &Args, catalog: &Catalog, query: &str) -> Result<Request> {
             allow_namespaces: args.namespace.clone(),
             allow_tags: args.tag.clone(),
             refuse_safety: args.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
+            callable_only: args.tools_as.is_some(),
             pins: ids("--pin", &args.pin)?,
             namespace_quota: args.quota,
         },
@@ -209,7 +210,8 @@ fn of_flags(error: RouteError) -> anyhow::Error {
         }
         RouteError::Filter(FilterError::NothingLeft(of)) => {
             anyhow!(
-                "the flags leave none of {of} tools; loosen --namespace, --tag, --exclude, --exclude-tag or --no-destructive"
+                "the flags leave none of {of} tools; loosen --namespace, --tag, --exclude, --exclude-tag, --no-destructive \
+                 or --as, whose lists have no resources and prompts"
             )
         }
         other => other.into(),
@@ -267,10 +269,6 @@ fn print_tools(
     let catalog = router.catalog();
     let names = CallNames::new(catalog.items(), format);
     let found: Vec<&SelectableItem> = route.choices.iter().filter_map(|choice| catalog.get(choice.card.id())).collect();
-    let tools = found.iter().filter(|item| item.kind.is_callable()).count();
-    if tools < found.len() {
-        note(&format!("{} of those found are resources or prompts, not tools", found.len() - tools));
-    }
     if route.no_tool_fits {
         note(&format!("nothing fits well (confidence {}); these are the nearest", short_share(route.confidence)));
     }

@@ -224,6 +224,14 @@ fn the_tools_found_are_the_list_of_a_request() {
         let list: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
         assert!(list.as_array().unwrap().len() == 1 && list.to_string().contains("delete_repository"), "{list}");
     }
+    // A prompt whose name the query gives takes no tool's place.
+    files.write(
+        "both.json",
+        r#"{"tools": [{"name": "find_parcel", "description": "Say where a parcel is."}],
+        "prompts": [{"name": "where_is_my_parcel", "description": "Where is my parcel?"}]}"#,
+    );
+    let found = files.run(&["route", "--catalog", "both.json", "--as", "openai", "-k", "1", "where is my parcel"]);
+    assert!(found.code == 0 && found.stdout.contains("find_parcel") && found.stderr.is_empty(), "{}", found.shown());
     let arguments = ["--as", "gemini", "--names", "names.json", "where is my parcel"];
     assert_eq!(files.run(&[&["route", "--catalog", "request.json"][..], &arguments].concat()).code, 0);
     let names = std::fs::read_to_string(files.path("names.json")).unwrap();

@@ -203,6 +203,7 @@ impl Router {
             allow_namespaces: namespaces.unwrap_or_default(),
             allow_tags: tags.unwrap_or_default(),
             refuse_safety: no_destructive.then_some(Safety::Destructive).into_iter().collect(),
+            callable_only: false,
             pins: pins.unwrap_or_default(),
             namespace_quota: at_least_one("quota", quota)?,
         };

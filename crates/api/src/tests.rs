@@ -240,4 +240,10 @@ fn a_list_of_tools_is_what_a_request_takes() {
     let cards = ask(&engines(), "/v1/route", &body).unwrap();
     let id = &cards["tools"][0]["items"][0]["id"];
     assert_eq!(cards["names"], json!({id.as_str().unwrap(): id}));
+    // A prompt whose name the query gives takes no tool's place.
+    let prompt = json!({"name": "pay_the_bill", "description": "Pay the bill"});
+    let both = json!({"tools": catalog, "prompts": [prompt]});
+    let body = json!({"query": "pay the bill", "catalog": both, "as": "openai", "top_k": 1});
+    let answer = ask(&engines(), "/v1/route", &body).unwrap();
+    assert_eq!(answer["tools"][0]["function"]["name"], "pay_bill");
 }

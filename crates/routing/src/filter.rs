@@ -29,6 +29,8 @@ pub struct Filter {
     /// Items that declare one of these classes are not shown: `["destructive"]`; `["destructive", ""]` leaves only
     /// those that are declared read-only.
     pub refuse_safety: BTreeSet<Safety>,
+    /// Whether only items that a model calls are shown: tools, agents and skills, not resources and prompts.
+    pub callable_only: bool,
     /// Ids that stand first in every result, in this order, whether or not the query found them. The gates above
     /// win over a pin.
     pub pins: Vec<String>,
@@ -92,7 +94,7 @@ pub enum FilterError {
         nearest: Option<String>,
     },
     /// No item passes; the number is that of the catalog's items.
-    #[error("the filter leaves none of {0} items; loosen exclude_*, allow_* or refuse_safety")]
+    #[error("the filter leaves none of {0} items; loosen exclude_*, allow_*, refuse_safety or callable_only")]
     NothingLeft(usize),
 }
 
@@ -226,6 +228,7 @@ impl Filter {
             && self.allow_namespaces.is_empty()
             && self.allow_tags.is_empty()
             && self.refuse_safety.is_empty()
+            && !self.callable_only
     }
 
     /// Whether `item` passes every gate except the excluded ids.
@@ -235,6 +238,7 @@ impl Filter {
             && (self.allow_namespaces.is_empty() || self.allow_namespaces.contains(&item.namespace))
             && (self.allow_tags.is_empty() || has_any(&self.allow_tags))
             && !self.refuse_safety.contains(&item.safety)
+            && (!self.callable_only || item.kind.is_callable())
     }
 
     fn check_names(&self, catalog: &Catalog) -> Result<(), FilterError> {
@@ -280,10 +284,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use contextweaver_core::catalog::Kind;
 
     /// Items `a:x` … with their tags and safety.
     fn catalog() -> Catalog {
         let item = |id: &str, tags: &[&str], safety: Safety| SelectableItem {
+            kind: if id == "web:get" { Kind::Resource } else { Kind::Tool },
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
             safety,
             ..SelectableItem::tool(id, id.split(':').next().unwrap(), "x", "")
@@ -315,6 +321,8 @@ mod tests {
             "allow_namespaces = ['files']\nallow_tags = ['read-only']",
             "refuse_safety = ['destructive']",
             "refuse_safety = ['destructive', '']",
+            "callable_only = true",
+            "callable_only = true\nallow_namespaces = ['web']",
             "exclude_ids = ['files:list']\npins = ['files:list']",
             "exclude_tags = ['disk']\nallow_namespaces = ['files']",
             "exclude_ids = ['mail:sent']",
@@ -344,8 +352,10 @@ mod tests {
         "allow_namespaces = ['files']\nallow_tags = ['read-only']" 2: files:list files:read
         "refuse_safety = ['destructive']" 5: files:list files:read mail:list mail:send web:get
         "refuse_safety = ['destructive', '']" 4: files:list files:read mail:list web:get
+        "callable_only = true" 5: files:delete files:list files:read mail:list mail:send
+        "callable_only = true\nallow_namespaces = ['web']" the filter leaves none of 6 items; loosen exclude_*, allow_*, refuse_safety or callable_only
         "exclude_ids = ['files:list']\npins = ['files:list']" 5: files:delete files:read mail:list mail:send web:get
-        "exclude_tags = ['disk']\nallow_namespaces = ['files']" the filter leaves none of 6 items; loosen exclude_*, allow_* or refuse_safety
+        "exclude_tags = ['disk']\nallow_namespaces = ['files']" the filter leaves none of 6 items; loosen exclude_*, allow_*, refuse_safety or callable_only
         "exclude_ids = ['mail:sent']" exclude_ids: no item has the id `mail:sent`; did you mean `mail:send`?
         "allow_namespaces = ['Files']" allow_namespaces: no item has the namespace `Files`; did you mean `files`?
         "allow_tags = ['zzz']" allow_tags: no item has the tag `zzz`

@@ -57,6 +57,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
             allow_namespaces: request.namespaces,
             allow_tags: request.tags,
             refuse_safety: request.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
+            callable_only: format.is_some(),
             pins: request.pins,
             namespace_quota: request.quota,
         },
