@@ -4,10 +4,13 @@
 //! whole query may be the name; inside a longer query only what looks like an identifier counts, since `search` or
 //! `list` are ordinary words there. An identifier ends where another script or a bracket begins, so a name is found
 //! in `请使用create_issue工具` and in `create_issue(title)`.
+//!
+//! An operation of an HTTP API is also named by its path, alone or behind its method: `GET /orders/{id}`.
 
 use std::borrow::Borrow;
 
 use rayon::prelude::*;
+use serde_json::Value;
 
 use super::dictionary::mixed;
 use super::image::{Image, ImageBuilder, Part, number};
@@ -107,6 +110,9 @@ impl<'i> ExactNames<'i> {
         if let Some(hash) = query.hash() {
             found.extend(self.items_of(hash));
         }
+        for_each_path(text, |method, path| {
+            found.extend(path_hash(method, path).into_iter().flat_map(|hash| self.items_of(hash)));
+        });
         for_each_joined_run(text, |run| {
             if !self.find_identifier(run, text, found) && run.contains(QUALIFIERS) {
                 for piece in run.split(QUALIFIERS) {
@@ -138,8 +144,9 @@ impl<'i> ExactNames<'i> {
     }
 }
 
-/// The names of an item: its own name, its name in its namespace, its id, and its name on its server.
-fn hashes_of(item: &SelectableItem) -> [Option<u64>; 4] {
+/// The names of an item: its own name, its name in its namespace, its id, its name on its server, and, of an operation of an
+/// HTTP API, its path without and with its method.
+fn hashes_of(item: &SelectableItem) -> [Option<u64>; 6] {
     let of = |before: &str, text: &str| {
         let mut sequence = Sequence::new();
         for_each_word(before, |word| sequence.push(word));
@@ -147,7 +154,40 @@ fn hashes_of(item: &SelectableItem) -> [Option<u64>; 4] {
         sequence.hash()
     };
     let server = item.server.as_deref().and_then(|server| of(server, &item.name));
-    [of("", &item.name), of(&item.namespace, &item.name), of("", &item.id), server]
+    let text = |key: &str| item.metadata.get(key).and_then(Value::as_str);
+    let path = text("path").filter(|path| path.starts_with('/'));
+    let path = text("method").zip(path);
+    let [alone, behind] = path.map_or([None; 2], |(method, path)| [path_hash("", path), path_hash(method, path)]);
+    [of("", &item.name), of(&item.namespace, &item.name), of("", &item.id), server, alone, behind]
+}
+
+/// The hash of a path behind a method, or alone behind none. No word is a slash, so no other name is taken for a path.
+fn path_hash(method: &str, path: &str) -> Option<u64> {
+    let mut sequence = Sequence::new();
+    sequence.push("/");
+    for_each_word(method, |word| sequence.push(word));
+    sequence.push("/");
+    let before = sequence.words;
+    for_each_word(path, |word| sequence.push(word));
+    sequence.hash().filter(|_| sequence.words > before)
+}
+
+/// Calls `visit` with each path that `text` writes as one token, and the method in front of it; with no method where another
+/// word is there.
+fn for_each_path<'t>(text: &'t str, mut visit: impl FnMut(&'t str, &'t str)) {
+    const METHODS: [&str; 9] = ["delete", "get", "head", "options", "patch", "post", "put", "query", "trace"];
+    const OPENING: [char; 4] = ['`', '"', '\'', '('];
+    if !text.contains('/') {
+        return;
+    }
+    let mut before = "";
+    for token in text.split_ascii_whitespace().map(|token| token.trim_start_matches(OPENING)) {
+        if token.starts_with('/') {
+            let is_method = METHODS.iter().any(|method| before.eq_ignore_ascii_case(method));
+            visit(if is_method { before } else { "" }, token);
+        }
+        before = token;
+    }
 }
 
 fn bucket_of(hash: u64, bits: u32) -> u64 {
@@ -257,11 +297,20 @@ mod tests {
 
     #[test]
     fn names_are_found_as_people_write_them() {
+        let operation = |id: &str, method: &str, path: &str| {
+            let mut item = SelectableItem::tool(id, "shop", id, "");
+            item.metadata =
+                [("method", method), ("path", path)].map(|(key, text)| (key.to_owned(), text.into())).into();
+            item
+        };
         let items = vec![
             SelectableItem::tool("forge:create_issue#00000001", "forge", "create_issue", ""),
             SelectableItem::tool("mail:search#00000002", "mail", "search", ""),
             SelectableItem::tool("wiki:search#00000003", "wiki", "search", ""),
             SelectableItem::tool("wiki:zoek_größe#00000004", "wiki", "zoek_größe", ""),
+            operation("shop:a#00000005", "get", "/orders/{id}"),
+            operation("shop:b#00000006", "delete", "/orders/{id}"),
+            operation("shop:c#00000007", "get", "/"),
         ];
         let mut image = ImageBuilder::until(Part::NameBuckets);
         ExactNames::build(&items, &mut image);
@@ -274,7 +323,7 @@ mod tests {
             names.find(&sequence, query, &mut found);
             found
         };
-        let table: [(&str, &[u32]); 21] = [
+        let table: [(&str, &[u32]); 30] = [
             ("create_issue", &[0]),
             ("createIssue", &[0]),
             ("Create Issue", &[0]),
@@ -296,6 +345,15 @@ mod tests {
             ("use `zoek_größe`", &[3]),
             ("search/list.it", &[]),
             ("open https://x.org/search", &[]),
+            ("GET /orders/{id}", &[4]),
+            ("call `delete /orders/:id`, please", &[5]),
+            ("what does /orders/{id} take?", &[4, 5]),
+            ("POST /orders/{id}", &[]),
+            ("get orders id", &[]),
+            ("orders/{id}", &[]),
+            ("/orders", &[]),
+            ("/search", &[1, 2]),
+            ("GET /", &[]),
         ];
         for (query, expected) in table {
             assert_eq!(find(query), expected, "{query}");

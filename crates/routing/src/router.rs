@@ -117,7 +117,7 @@ pub struct Route {
     /// Whether the confidence is below [`RoutingConfig::abstain_below`], and feedback does not know the first tool.
     /// The choices are then only the nearest tools.
     pub no_tool_fits: bool,
-    /// Set when the first tools, pins aside, are too close to call.
+    /// Set when the first tools, pins aside, are too close to call, and seem to fit.
     pub ambiguity: Option<Ambiguity>,
     /// The number of words of the query that no tool has, stop words aside.
     pub unknown_words: usize,
@@ -568,11 +568,13 @@ impl Router {
         // What earlier calls led to fits whatever its words are.
         let is_learned = |choice: &Choice| choice.parts.iter().any(|part| part.source == PartSource::Feedback);
         let first_is_learned = choices.first().is_some_and(is_learned);
+        let no_tool_fits = confidence < self.config.abstain_below && !first_is_learned;
         Ok(Route {
-            ambiguity: self.ambiguity(&choices),
+            // Among tools that do not fit there is nothing to choose.
+            ambiguity: if no_tool_fits { None } else { self.ambiguity(&choices) },
             choices,
             confidence,
-            no_tool_fits: confidence < self.config.abstain_below && !first_is_learned,
+            no_tool_fits,
             unknown_words: query.unknown,
             explored: explored.and_then(|found| self.explored(&found)),
             query: request.query.clone(),
@@ -964,6 +966,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_asked_to_choose_among_tools_that_do_not_fit() {
+        let twins = || (1..3).map(|n| SelectableItem::tool(&format!("a:t#0000000{n}"), "a", "t", "Open an issue"));
+        let asked = |abstain_below: f64| {
+            let config = RoutingConfig { abstain_below, ..RoutingConfig::default() };
+            let route = router(twins().collect(), config).route(&request("open an issue")).unwrap();
+            (route.no_tool_fits, route.ambiguity.is_some(), route.choices.len())
+        };
+        assert_eq!(asked(0.0), (false, true, 2));
+        assert_eq!(asked(1.0), (true, false, 2));
+    }
+
+    #[test]
     fn confidence_does_not_depend_on_how_many_are_asked_for() {
         let router = router(items(), RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
         let confidence =
@@ -1026,14 +1040,14 @@ mod tests {
                 .unwrap();
             route.ambiguity.map(|ambiguity| ambiguity.question)
         };
-        let config = RoutingConfig::default;
+        let config = || RoutingConfig { abstain_below: 0.0, ..RoutingConfig::default() };
         assert_eq!(asked(config(), items(), Filter::default(), 1), None, "one tool is no choice");
         let pins = Filter { pins: vec!["tracker:createTicket#00000000".to_owned()], ..Filter::default() };
         assert_eq!(asked(config(), items(), pins, 5), None, "a pin is not compared");
         let twins = |name: &'static str| {
             (1..3).map(|n| SelectableItem::tool(&format!("a:t#0000000{n}"), "a", name, "Open a new issue")).collect()
         };
-        let exact = || RoutingConfig { confidence_gap: 0.0, ..RoutingConfig::default() };
+        let exact = || RoutingConfig { confidence_gap: 0.0, ..config() };
         let question = "Which of these should be done: `a:t#00000001` or `a:t#00000002`?";
         assert_eq!(asked(exact(), twins("t"), Filter::default(), 5).as_deref(), Some(question));
         assert_eq!(asked(exact(), items(), Filter::default(), 5), None, "no tie");
