@@ -20,6 +20,7 @@ use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
 use super::image::{Image, Part, long};
 use super::indexing::{self, FIELDS};
+use super::pasted::without_pasted_lines;
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
 use super::semantic::model::{self, Fusions, Model, ModelVector, rank};
@@ -403,7 +404,7 @@ impl Index {
 
     /// The vector of the meaning of `text` by the table; `None` where the table takes no part or knows nothing of it.
     pub(super) fn meaning(&self, text: &str) -> Option<QueryVector> {
-        let meaning = self.semantic.as_ref()?.table.encode_query(text);
+        let meaning = self.semantic.as_ref()?.table.encode_query(&without_pasted_lines(text));
         (meaning.0.iter().any(|value| *value != 0)).then_some(meaning)
     }
 
@@ -416,6 +417,7 @@ impl Index {
     }
 
     fn analyze_into(&self, text: &str, query: &mut Query, words: &mut Words) {
+        let text = &without_pasted_lines(text);
         let mut sequence = Sequence::new();
         let mut pieces = std::mem::take(&mut words.pieces);
         pieces.clear();
@@ -869,6 +871,7 @@ impl Index {
     /// The words and pairs of `text` with the terms that they stand for, each term with the first word that has it:
     /// what [`Self::explain_words`] needs once for many items.
     pub(super) fn words(&self, text: &str) -> Vec<(String, Vec<QueryTerm>)> {
+        let text = &without_pasted_lines(text);
         let mut query = Query::default();
         // For each new term its position and its text in the query.
         let mut called: Vec<(usize, String)> = Vec::new();

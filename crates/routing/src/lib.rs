@@ -22,6 +22,7 @@ mod image;
 mod index;
 mod index_file;
 mod indexing;
+mod pasted;
 mod patch;
 mod path;
 mod postings;
