@@ -179,6 +179,8 @@ struct Words {
     read: usize,
     /// The known word before this one, when only stop words are between them.
     previous: Option<TermId>,
+    /// The word that the last one is taken for in the query's meaning, where that is another.
+    meant: String,
     /// The word pieces of its meaning.
     pieces: TextPieces,
 }
@@ -404,7 +406,11 @@ impl Index {
 
     /// The vector of the meaning of `text` by the table; `None` where the table takes no part or knows nothing of it.
     pub(super) fn meaning(&self, text: &str) -> Option<QueryVector> {
-        let meaning = self.semantic.as_ref()?.table.encode_query(&without_pasted_lines(text));
+        let table = self.semantic.as_ref()?.table;
+        let text = &without_pasted_lines(text);
+        let mut pieces = TextPieces::default();
+        self.read(text, &mut Query::default(), &mut Words::default(), |_, meant, _| table.read(meant, &mut pieces));
+        let meaning = table.encode_read(&pieces);
         (meaning.0.iter().any(|value| *value != 0)).then_some(meaning)
     }
 
@@ -421,10 +427,10 @@ impl Index {
         let mut sequence = Sequence::new();
         let mut pieces = std::mem::take(&mut words.pieces);
         pieces.clear();
-        self.read(text, query, words, |word, _| {
+        self.read(text, query, words, |word, meant, _| {
             sequence.push(word);
             if let Some(semantic) = &self.semantic {
-                semantic.table.read(word, &mut pieces);
+                semantic.table.read(meant, &mut pieces);
             }
         });
         self.read_compounds(text, query, words, |_, _| ());
@@ -442,10 +448,10 @@ impl Index {
         query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode_query(text)));
     }
 
-    /// Reads the words of `text` into `query`. `each` is called with every word, stop words included, and the number of
-    /// terms that the query had before it; the terms added since are those of the word, and of the pair with the word
-    /// before.
-    fn read(&self, text: &str, query: &mut Query, words: &mut Words, mut each: impl FnMut(&str, &Query)) {
+    /// Reads the words of `text` into `query`. `each` is called with every word, stop words included, the word that it is
+    /// taken for in the query's meaning, and the query so far; the terms added since the last call are those of the word,
+    /// and of the pair with the word before.
+    fn read(&self, text: &str, query: &mut Query, words: &mut Words, mut each: impl FnMut(&str, &str, &Query)) {
         query.terms.clear();
         query.exact.clear();
         query.unknown = 0;
@@ -454,7 +460,7 @@ impl Index {
         words.previous = None;
         for_each_word(text, |word| {
             self.push_word(word, query, words);
-            each(word, query);
+            each(word, if words.meant.is_empty() { word } else { &words.meant }, query);
         });
         for (term, &count) in query.terms.iter_mut().zip(&words.counts) {
             if count > 1 {
@@ -489,6 +495,7 @@ impl Index {
 
     /// Adds the terms of one normalised word, and the pair that it forms with the word before.
     fn push_word(&self, word: &str, query: &mut Query, words: &mut Words) {
+        words.meant.clear();
         if words.read >= MAX_QUERY_TERMS {
             return;
         }
@@ -518,14 +525,21 @@ impl Index {
         if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
             fuzzy::expand(self, word, &mut readings);
         } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
-            let mut words: Vec<(&[u8], TermId)> = Vec::new();
-            Spelling::of(&self.image).for_each_reading(word, |word, term| words.push((word, term)));
+            let mut spelt: Vec<(&[u8], TermId)> = Vec::new();
+            Spelling::of(&self.image).for_each_reading(word, |word, term| spelt.push((word, term)));
             if let Some(patch) = &self.patch {
                 Spelling::of(&patch.image).for_each_reading(word, |word, term| {
-                    words.extend(patch.terms.get(term as usize).map(|term| (word, *term)));
+                    spelt.extend(patch.terms.get(term as usize).map(|term| (word, *term)));
                 });
             }
-            share(words, self.reading.spelling, &mut readings);
+            spelt.sort_unstable();
+            spelt.dedup();
+            // The pieces of a misspelt word mean something by chance. What the table has as a word is none.
+            let is_misspelt = self.semantic.as_ref().is_some_and(|semantic| !semantic.table.knows(word));
+            if let ([(reading, _)], true) = (spelt.as_slice(), is_misspelt) {
+                words.meant.push_str(std::str::from_utf8(reading).unwrap_or_default());
+            }
+            share(spelt, self.reading.spelling, &mut readings);
         }
         for reading in readings {
             push_term(reading, query, words);
@@ -877,7 +891,7 @@ impl Index {
         let mut called: Vec<(usize, String)> = Vec::new();
         let mut before = String::new();
         let mut read = Words::default();
-        self.read(text, &mut query, &mut read, |word, query| {
+        self.read(text, &mut query, &mut read, |word, _, query| {
             for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
                 let is_pair = self.is_pair(term.term);
                 called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
@@ -1225,6 +1239,20 @@ mod tests {
         assert_eq!(spelling.analyze("forcast").unknown, 1);
         let fuzzy = ranked(&Index::build(&catalog, &config(Scorer::Fuzzy)), "the forcast");
         assert_eq!(fuzzy.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
+    fn a_misspelt_word_means_what_it_is_read_as() {
+        let catalog = catalog(&[("draft_email", "house"), ("list_boards", "board"), ("pay", "charge")]);
+        let index = Index::build(&catalog, &RoutingConfig::default());
+        let meaning = |query: &str| index.analyze(query).meaning;
+        assert_eq!(meaning("emial"), meaning("email"));
+        assert_eq!(index.meaning("emial"), meaning("email"));
+        // A word of the language, a word with two readings, and one without any mean what their pieces do.
+        for word in ["horse", "boarda", "qwertz"] {
+            assert_eq!(meaning(word), Some(Table::builtin().encode_query(word)), "{word}");
+        }
+        assert_ne!(meaning("horse"), meaning("house"));
     }
 
     #[test]

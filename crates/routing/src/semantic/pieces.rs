@@ -40,6 +40,11 @@ impl Pieces {
         side.numbers.insert(text, id).is_none()
     }
 
+    /// Whether a normalised word is one piece.
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        self.starts.numbers.contains_key(word.as_bytes())
+    }
+
     /// Calls `visit` with the pieces of a normalised word, in order. A byte that begins no piece is skipped, and a word
     /// with a character outside ASCII has no pieces.
     pub(super) fn for_each(&self, word: &str, mut visit: impl FnMut(PieceId)) {

@@ -139,6 +139,11 @@ impl Table {
         }
     }
 
+    /// Whether a normalised word is one piece.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.pieces.is_word(word)
+    }
+
     /// The vector of a tool: its name, its description and its parameters, each the sum of its pieces divided by the
     /// square root of their number, so that no field counts by its length alone.
     #[must_use]
