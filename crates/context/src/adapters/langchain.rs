@@ -313,10 +313,8 @@ fn fresh(item: &ContextItem, content: &Value) -> Value {
         ItemKind::UserTurn => said("human"),
         ItemKind::AgentMsg => said("ai"),
         ItemKind::ToolCall => {
-            // Arguments must be an object here.
-            let arguments = Some(arguments(item)).filter(Value::is_object);
-            let arguments = arguments.unwrap_or_else(|| json!({"text": item.text}));
-            let call = json!({"name": function_name(item), "args": arguments, "id": item.id, "type": "tool_call"});
+            let call =
+                json!({"name": function_name(item), "args": arguments(item), "id": item.id, "type": "tool_call"});
             json!({"type": "ai", "data": {"content": "", "type": "ai", "tool_calls": [call]}})
         }
         ItemKind::ToolResult => {

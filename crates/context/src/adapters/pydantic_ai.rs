@@ -283,10 +283,7 @@ fn fresh(item: &ContextItem, content: &Value) -> Value {
         ItemKind::UserTurn => message("request", json!({"content": content, "part_kind": "user-prompt"})),
         ItemKind::AgentMsg => message("response", json!({"content": content, "part_kind": "text"})),
         ItemKind::ToolCall => {
-            // Arguments are an object, or the text of one.
-            let arguments = Some(arguments(item)).filter(Value::is_object);
-            let arguments = arguments.unwrap_or_else(|| Value::String(item.text.clone()));
-            let call = json!({"tool_name": function_name(item), "args": arguments, "tool_call_id": item.id, "part_kind": "tool-call"});
+            let call = json!({"tool_name": function_name(item), "args": arguments(item), "tool_call_id": item.id, "part_kind": "tool-call"});
             message("response", call)
         }
         ItemKind::ToolResult => {

@@ -226,10 +226,11 @@ impl Writer {
         let answered: HashSet<&str> = results.map(|event| call_of(&event.item)).collect();
         let (mut unanswered, mut uncalled) = (Vec::new(), Vec::new());
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        let (mut thoughts, mut rules) = (0usize, 0usize);
+        let (mut thoughts, mut rules, mut wrapped) = (0usize, 0usize, 0usize);
         for placed in placed.iter().filter(|placed| !placed.is_own) {
             let item = &placed.event.item;
             let id = item.id.as_str();
+            wrapped += usize::from(item.kind == ItemKind::ToolCall && is_no_object(item));
             match item.kind {
                 _ if is_thought(item) => thoughts += 1,
                 ItemKind::Policy if self.rules == Rules::Nowhere => rules += 1,
@@ -248,6 +249,7 @@ impl Writer {
             counted("rules were left out, since this format has no place for them", rules),
             left_out("parts that are not text", &others).map(|remark| format!("{remark}; a word stands for each")),
             listed("names of functions that the provider refuses were changed", &renamed),
+            counted("arguments that are no object were put into one", wrapped),
             listed("calls without a result, which providers refuse", &unanswered),
             listed("results without a call got one that was made up", &uncalled),
         ]
@@ -556,9 +558,15 @@ pub(super) fn call_of(item: &ContextItem) -> &str {
     item.parent_id.as_ref().map_or(item.id.as_str(), ItemId::as_str)
 }
 
-/// The arguments of a call as JSON, where its text is JSON.
+/// The arguments of a call as an object, which providers want: what its text is, or an object with the text.
 pub(super) fn arguments(item: &ContextItem) -> Value {
-    serde_json::from_str(&item.text).unwrap_or_else(|_| json!({"text": item.text}))
+    let arguments = serde_json::from_str(&item.text).ok().filter(Value::is_object);
+    arguments.unwrap_or_else(|| json!({"text": item.text}))
+}
+
+/// Whether the arguments of a call are JSON, but no object.
+fn is_no_object(item: &ContextItem) -> bool {
+    serde_json::from_str::<Value>(&item.text).is_ok_and(|arguments| !arguments.is_object())
 }
 
 /// The arguments of a call as the text of JSON: its own text where that is an object, so that every digit stays.
@@ -789,6 +797,32 @@ mod tests {
         let written = to_openai_chat(&mixed).unwrap();
         assert_eq!((&written[0], &written[1]["tool_call_id"]), (&own[0], &json!("call:1")));
         assert_eq!(Format::OpenaiChat.remarks(&mixed), [""; 0]);
+    }
+
+    #[test]
+    fn arguments_are_an_object_for_every_provider() {
+        let call = |id: &str, text: &str| {
+            let mut call = ContextItem::new(id, ItemKind::ToolCall, text);
+            call.metadata.insert(FUNCTION_NAME.to_owned(), "f".into());
+            Event::from(call)
+        };
+        let result = |id: &str, call: &str| Event::from(ContextItem::new(id, ItemKind::ToolResult, "ok").under(call));
+        let conversation = |arguments: &str| Conversation {
+            events: vec![call("a", arguments), result("r", "a")],
+            ..Conversation::default()
+        };
+        for (arguments, written, said) in [
+            ("{\"x\":1}", json!({"x": 1}), ""),
+            ("[1,2]", json!({"text": "[1,2]"}), "arguments that are no object were put into one: 1"),
+            ("7", json!({"text": "7"}), "arguments that are no object were put into one: 1"),
+        ] {
+            let conversation = conversation(arguments);
+            let anthropic = to_anthropic(&conversation).unwrap();
+            assert_eq!(anthropic[0]["content"][0]["input"], written, "{arguments}");
+            let gemini = to_gemini(&conversation).unwrap();
+            assert_eq!(gemini[0]["parts"][0]["functionCall"]["args"], written, "{arguments}");
+            assert_eq!(Format::Anthropic.remarks(&conversation).join("; "), said, "{arguments}");
+        }
     }
 
     #[test]
