@@ -101,7 +101,7 @@ mod tests {
         let elsewhere = with("inputs_sha256", "x".into());
         assert_eq!(versus(&elsewhere, false), found(Word::NotComparable, 0));
         assert_eq!(versus(&elsewhere, true), found(Word::Same, 0));
-        let mut other = elsewhere.clone();
+        let mut other = elsewhere;
         other["evaluations"][0]["ranks"]["gone"] = json!([1]);
         assert_eq!(versus(&other, true), found(Word::Same, 1));
         other["queries"] = json!({});
