@@ -565,7 +565,7 @@ async fn a_failed_view_says_what_there_is() {
     let nothing =
         wire.json("tool_view", json!({"handle": second, "selector": {"type": "json_keys", "keys": ["a"]}})).await;
     let views = nothing["details"]["views"].as_array().unwrap().clone();
-    assert_eq!((&nothing["details"]["reason"], views.len()), (&json!("selector"), 3));
+    assert_eq!((&nothing["details"]["reason"], views.len()), (&json!("selector"), 2));
     let shown = wire.text("tool_view", json!({"handle": second, "selector": views[0]})).await;
     assert!(shown.starts_with("line 0 "), "{shown}");
     // Another client learns nothing of these handles.

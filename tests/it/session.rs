@@ -515,7 +515,7 @@ fn every_format_is_ingested() {
     wrote it.session: Gemini contents, 2 events
       events     1 tool_call, 1 tool_result
       artifacts  1, 10318 bytes
-      memory     1 fact, 0 episodes
+      memory     0 facts, 0 episodes
     kept out of prompts, 1 result:
       result:call:1  10318 bytes -> 287 tokens (a summary)
 

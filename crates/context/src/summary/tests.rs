@@ -136,8 +136,8 @@ fn several_tables_together_are_told_like_one() {
     errors[0].message: slow
     data.users: 60 rows, 3 columns: id, email, active
     data.users: first row: {"id": 0, "email": "u0@x.org", "active": true}
-    data.users: row 29: id=29 email=u29@x.org active=true
-    data.users: row 41: active=false email=u41@x.org id=41
+    $.data.users[29]: id=29 email=u29@x.org active=true
+    $.data.users[41]: active=false email=u41@x.org id=41
     data.users: last row: {"id": 59, "email": "u59@x.org", "active": true}
     data.users: id: min 0 max 59 distinct 60
     data.users: email: distinct 60

@@ -483,8 +483,8 @@ struct Found {
 /// Finds the end of the chain. Unfinished text after the last line is hashed together with that line.
 fn last(file: &mut File) -> Result<Found, AuditError> {
     const WINDOW: u64 = 4 * LONGEST_LINE as u64;
-    /// How the first line of every file begins.
-    const MARK: &[u8] = b"{\"event\":\"started\"";
+    /// How the first line of a file begins.
+    const MARKS: [&[u8]; 2] = [b"{\"after\":\"", b"{\"config\":\""];
     let nothing = Found { end: End { seq: 0, hash: FIRST.to_owned() }, torn: false, open: false };
     if !file.metadata()?.is_file() {
         return Ok(nothing);
@@ -513,7 +513,9 @@ fn last(file: &mut File) -> Result<Found, AuditError> {
         return Ok(nothing);
     }
     // The first line was not finished, or this is something else.
-    let is_first = length <= LONGEST_LINE as u64 && (text.starts_with(MARK) || MARK.starts_with(text));
+    let is_cut = || serde_json::from_slice::<serde::de::IgnoredAny>(text).is_err();
+    let begins = || MARKS.iter().any(|mark| text.starts_with(mark) || mark.starts_with(text));
+    let is_first = length <= LONGEST_LINE as u64 && begins() && is_cut();
     match is_first {
         true => Ok(Found { end: End { seq: 0, hash: hash(text) }, torn: true, open }),
         false => Err(AuditError::Foreign(why)),

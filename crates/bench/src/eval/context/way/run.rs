@@ -161,7 +161,7 @@ mod tests {
         assert!(envelopes.contains("[TOOL RESULT [artifact:store:77]]\n41 lines; 40 barges"), "{envelopes}");
         assert!(hooks.contains("\ngate 61: leaking! level 188 cm, keeper [number] called\n"), "{hooks}");
         assert_eq!(hooked.control.forbidden, ["4471920"]);
-        assert_eq!(hooked.notes, ["hook token_counter: 221 of 240 tokens"]);
+        assert_eq!(hooked.notes, ["hook token_counter: 174 of 240 tokens"]);
     }
 
     #[test]
@@ -201,8 +201,6 @@ mod tests {
         incident-3-sqlite: opened: INC-7741
         incident-3: replay: 90331200
         incident-3: opened: INC-7741
-        support: charged twice: HB-55Q-2081
-        support: PM-90342: 412.60
         support: PM-90342: 7GHQ-958
         ");
         // Wherever a memory is kept, the prompt is the same.
