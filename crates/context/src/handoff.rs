@@ -1280,11 +1280,11 @@ mod tests {
     }
 
     #[test]
-    fn of_a_field_that_a_tool_gives_again_and_again_the_newest_value_is_handed_over() {
+    fn of_a_field_that_a_call_gives_again_and_again_the_newest_value_is_handed_over() {
         let manager = ContextManager::default();
         manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Wait for the deployment.")).unwrap();
         for (call, status) in [("z", "running"), ("y", "failed"), ("x", "succeeded")] {
-            let made = ContextItem::new(call, ItemKind::ToolCall, format!("deploy_status(poll='{call}')"));
+            let made = ContextItem::new(call, ItemKind::ToolCall, "deploy_status(app='shop')");
             manager.ingest(made.under("u1")).unwrap();
             manager.ingest_tool_result(call, &ToolOutput::text(format!("{{\"status\": \"{status}\"}}"))).unwrap();
         }

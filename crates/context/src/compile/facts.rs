@@ -1,6 +1,6 @@
 //! Facts that were taken from results: which of them say how things stand, the newest first.
 //!
-//! A tool that is asked again and again gives the same fields each time, and only the newest values hold. Ids of results
+//! A call that is made again and again gives the same fields each time, and only the newest values hold. Ids of results
 //! say nothing of their order, so the order is that of the conversation.
 
 use std::cmp::Reverse;
@@ -36,8 +36,8 @@ pub(crate) fn chosen_first<'m>(
     (chosen, all)
 }
 
-/// The facts of the newest result first, those of one result in their order. Of a field that several results of a tool
-/// have, only what the newest says stays.
+/// The facts of the newest result first, those of one result in their order. Of a field that several results of the same
+/// call have, with the same arguments, only what the newest says stays.
 fn latest<'m>(transcript: &Transcript, facts: Vec<&'m Fact>) -> Vec<&'m Fact> {
     let placed = |fact: &'m Fact| {
         let (id, number) = source(&fact.key).unwrap_or_default();
@@ -45,12 +45,18 @@ fn latest<'m>(transcript: &Transcript, facts: Vec<&'m Fact>) -> Vec<&'m Fact> {
     };
     let mut placed: Vec<(Option<usize>, usize, &Fact)> = facts.into_iter().map(placed).collect();
     placed.sort_by_key(|(position, number, _)| (Reverse(*position), *number));
-    let mut newest: HashMap<(String, &str), usize> = HashMap::new();
+    let (mut made, mut number_of) = (HashMap::new(), (None, 0));
+    let mut newest: HashMap<(usize, &str), usize> = HashMap::new();
     placed.retain(|(position, _, fact)| {
         let call = position.and_then(|position| transcript.parent(position));
         let (Some(position), Some(call)) = (*position, call) else { return true };
+        // Arguments may be long, and facts of one result stand together.
+        if number_of.0 != Some(call) {
+            let (call_text, next) = (named(&transcript.items()[call], &transcript.items()[call].text), made.len());
+            number_of = (Some(call), *made.entry(call_text).or_insert(next));
+        }
         let field = fact.value.split_once(": ").map_or(fact.value.as_str(), |(field, _)| field);
-        *newest.entry((tool_of(&transcript.items()[call]), field)).or_insert(position) == position
+        *newest.entry((number_of.1, field)).or_insert(position) == position
     });
     placed.into_iter().map(|(_, _, fact)| fact).collect()
 }
@@ -72,8 +78,13 @@ mod tests {
 
     #[test]
     fn the_newest_facts_come_first_and_stand_for_older_ones() {
-        let transcript =
-            transcript(&[("c2", "status(job=7)"), ("c10", "owner(job=7)"), ("b", "status(job=7)"), ("c9", "rooms()")]);
+        let transcript = transcript(&[
+            ("c2", "status(job=7)"),
+            ("c10", "owner(job=7)"),
+            ("b", "status(job=7)"),
+            ("c9", "rooms()"),
+            ("d", "status(job=8)"),
+        ]);
         let facts: Vec<Fact> = [
             ("region", "eu"),
             ("result:b:fact:0", "state: done"),
@@ -84,6 +95,7 @@ mod tests {
             ("result:c2:fact:1", "retries: 3"),
             ("result:c9:fact:0", "room: 12"),
             ("result:c9:fact:1", "room: 14"),
+            ("result:d:fact:0", "state: queued"),
             ("result:gone:fact:0", "state: unknown"),
             ("zone", "UTC"),
         ]
@@ -94,7 +106,7 @@ mod tests {
         assert_eq!(chosen, 2);
         assert_eq!(
             values.join(" | "),
-            "eu | UTC | room: 12 | room: 14 | state: done | step: 9 | seconds: 40 | state: on holiday | retries: 3 | \
+            "eu | UTC | state: queued | room: 12 | room: 14 | state: done | step: 9 | seconds: 40 | state: on holiday | retries: 3 | \
              state: unknown"
         );
     }

@@ -424,8 +424,9 @@ impl Sink {
     fn begin_anew(&mut self) -> Result<(), AuditError> {
         let file = open(&self.path)?;
         let end = self.end.take().or_else(|| last(&mut self.file).ok().map(|found| found.end));
-        self.file = file;
-        self.resume(end.filter(|end| end.seq > 0).map(|end| end.hash))
+        let after = end.as_ref().filter(|end| end.seq > 0).map(|end| end.hash.clone());
+        let before = std::mem::replace(&mut self.file, file);
+        self.resume(after).inspect_err(|_| (self.file, self.end) = (before, end))
     }
 
     /// Writes that another configuration is in force, into the file that the path leads to now.
@@ -716,6 +717,11 @@ mod tests {
         assert!(sink.reloaded("d".to_owned()).unwrap_err().to_string().contains("another gateway"));
         drop(other);
         assert_eq!(told(&moved), ["1 started c", "2 stopped ", "3 reloaded d"]);
+        // So they do where something else has taken it.
+        std::fs::write(&path, "hello\nworld\n").unwrap();
+        assert!(sink.reloaded("e".to_owned()).unwrap_err().to_string().contains("not a line of an audit log"));
+        assert_eq!(told(&moved)[3..], ["4 reloaded e"]);
+        assert_eq!(read(&path), "hello\nworld\n");
     }
 
     fn sink(path: &Path, sync: bool, lost: Arc<AtomicU64>) -> Sink {
