@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(crate) use dedup::TURNING;
-pub(super) use facts::{chosen_first, derived_from, tool_of};
+pub(super) use facts::{chosen_first, derived_from};
 pub(super) use frame::shows_all;
 pub use render::one_line;
 pub(super) use render::{SCHEMA, TOOLS, named};

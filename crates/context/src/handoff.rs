@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::brief::{Piece, Shown, pack_shown};
-use super::compile::{Memory, chosen_first, derived_from, named, one_line, tool_of};
+use super::compile::{Memory, chosen_first, derived_from, named, one_line};
 use super::config::{ContextConfig, Secrets};
 use super::firewall::is_error;
 use crate::event::{ArtifactRef, ContextItem, Episode, Fact, ItemKind, Sensitivity, Transcript};
@@ -853,6 +853,12 @@ fn behind_nothing(text: &str) -> Option<&str> {
     (ends && !value.is_empty() && says_nothing(value.trim_end_matches('.'))).then_some(after)
 }
 
+/// The name of what a call calls.
+fn tool_of(call: &ContextItem) -> String {
+    let first = |text: &str| text.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned();
+    first(&named(call, &first(&call.text)))
+}
+
 /// Whether a line of a plan says that it is done.
 fn is_done(line: &str) -> bool {
     let line = line.to_lowercase();
@@ -1277,6 +1283,16 @@ mod tests {
             "{}",
             again.text
         );
+    }
+
+    #[test]
+    fn a_call_names_its_tool() {
+        let mut named = ContextItem::new("c", ItemKind::ToolCall, "{\"n\": 1}");
+        named.metadata.insert("function_name".to_owned(), "deploy_status".into());
+        assert_eq!(tool_of(&named), "deploy_status");
+        for (text, tool) in [("df -h", "df"), ("read_log(service='a b')", "read_log"), ("", "")] {
+            assert_eq!(tool_of(&ContextItem::new("c", ItemKind::ToolCall, text)), tool);
+        }
     }
 
     #[test]

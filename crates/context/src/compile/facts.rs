@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::render::named;
-use crate::event::{ContextItem, Fact, Transcript};
+use crate::event::{Fact, Transcript};
 
 /// The event that a fact was taken from: the facts of a result have keys `<item id>:fact:<number>`.
 pub(crate) fn derived_from(key: &str) -> Option<&str> {
@@ -16,12 +16,6 @@ pub(crate) fn derived_from(key: &str) -> Option<&str> {
 
 fn source(key: &str) -> Option<(&str, &str)> {
     key.rsplit_once(":fact:")
-}
-
-/// The name of what a call calls.
-pub(crate) fn tool_of(call: &ContextItem) -> String {
-    let first = |text: &str| text.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned();
-    first(&named(call, &first(&call.text)))
 }
 
 /// Of `facts` first those that somebody chose to remember, in their order, with their number; then those that were taken
@@ -64,7 +58,7 @@ fn latest<'m>(transcript: &Transcript, facts: Vec<&'m Fact>) -> Vec<&'m Fact> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ItemKind;
+    use crate::event::{ContextItem, ItemKind};
 
     fn transcript(calls: &[(&str, &str)]) -> Transcript {
         let mut transcript = Transcript::default();
@@ -109,15 +103,5 @@ mod tests {
             "eu | UTC | state: queued | room: 12 | room: 14 | state: done | step: 9 | seconds: 40 | state: on holiday | retries: 3 | \
              state: unknown"
         );
-    }
-
-    #[test]
-    fn a_call_names_its_tool() {
-        let mut named = ContextItem::new("c", ItemKind::ToolCall, "{\"n\": 1}");
-        named.metadata.insert("function_name".to_owned(), "deploy_status".into());
-        assert_eq!(tool_of(&named), "deploy_status");
-        for (text, tool) in [("df -h", "df"), ("read_log(service='a b')", "read_log"), ("", "")] {
-            assert_eq!(tool_of(&ContextItem::new("c", ItemKind::ToolCall, text)), tool);
-        }
     }
 }
