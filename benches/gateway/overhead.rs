@@ -3,7 +3,8 @@
 //! Engines take turns in short blocks, so that what the machine does besides meets all of them. `--quick` is for
 //! trying, and `--only "HTTP to HTTP"` for one path; `--out FILE` writes the rows of all paths as CSV. The engines are
 //! the examples of this folder and `contextweaver` beside them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0
-//! --locked`), when it is on the path, is the rival over HTTP.
+//! --locked`), when it is on the path, is the rival over HTTP. With `--before PROGRAM` an older build of `contextweaver`
+//! takes its turns too, so that a change is compared with what it changes in one run.
 
 mod measuring;
 
@@ -204,6 +205,40 @@ fn tool_id() -> &'static str {
     });
     &ID
 }
+
+/// A mode of the gateway.
+struct Mode {
+    mode: &'static str,
+    surface: Surface,
+    /// Its name in the table; that with kept lists; and that of the older build.
+    name: &'static str,
+    kept: &'static str,
+    before: &'static str,
+}
+
+const MODES: [Mode; 3] = [
+    Mode {
+        mode: "passthrough",
+        surface: Surface::Plain,
+        name: "contextweaver passthrough",
+        kept: "contextweaver passthrough (kept lists)",
+        before: "before: passthrough",
+    },
+    Mode {
+        mode: "proxy",
+        surface: Surface::Meta,
+        name: "contextweaver proxy",
+        kept: "contextweaver proxy (kept lists)",
+        before: "before: proxy",
+    },
+    Mode {
+        mode: "gateway",
+        surface: Surface::Meta,
+        name: "contextweaver gateway",
+        kept: "contextweaver gateway (kept lists)",
+        before: "before: gateway",
+    },
+];
 
 /// An engine of the table.
 struct Engine {
@@ -500,10 +535,11 @@ fn main() {
     let rounds = if quick { 4 } else { 40 };
     let here = std::env::current_exe().expect("a path").parent().expect("a folder").to_path_buf();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let place = Place { here, folder: folder.path().to_path_buf() };
+    let place = Place { here, folder: folder.path().to_path_buf(), before: option("--before") };
     let only = option("--only");
     assert!(only.as_deref().is_none_or(|only| PATHS.contains(&only)), "--only takes one of {}", PATHS.join(", "));
     assert!(only.is_none() || option("--out").is_none(), "--out takes the rows of all paths, and no --only");
+    assert!(place.before.is_none() || option("--out").is_none(), "--out takes the rows of one build, and no --before");
     let wanted = |path: &str| only.as_deref().is_none_or(|only| only == path);
     let mut table = Table { rows: Vec::new() };
     let span = Duration::from_millis(if quick { 50 } else { 1_000 });
@@ -542,9 +578,21 @@ fn main() {
 struct Place {
     here: PathBuf,
     folder: PathBuf,
+    /// An older build of `contextweaver`.
+    before: Option<String>,
 }
 
 const UPSTREAM: &str = "127.0.0.1:18471";
+
+/// The command of a gateway, which listens at this address or on standard input.
+fn serve(program: String, config: &str, mode: &str, listen: Option<&str>) -> Vec<String> {
+    let mut command = vec![program];
+    command.extend(["mcp", "serve", "--config", config, "--mode", mode].map(str::to_owned));
+    if let Some(address) = listen {
+        command.extend(["--transport", "http", "--listen", address].map(str::to_owned));
+    }
+    command
+}
 
 impl Place {
     fn program(&self, name: &str) -> String {
@@ -563,13 +611,17 @@ impl Place {
         path.display().to_string()
     }
 
-    fn serve(&self, config: &str, mode: &str, listen: Option<&str>) -> Vec<String> {
-        let mut command = vec![self.contextweaver()];
-        command.extend(["mcp", "serve", "--config", config, "--mode", mode].map(str::to_owned));
-        if let Some(address) = listen {
-            command.extend(["--transport", "http", "--listen", address].map(str::to_owned));
-        }
-        command
+    /// The gateway in each of its modes, and so the older build where there is one: over standard streams, or over HTTP
+    /// from this port on.
+    fn gateways(&self, config: &str, first_port: Option<u16>) -> Vec<Engine> {
+        let present = MODES.iter().map(|mode| (self.contextweaver(), mode.name, mode));
+        let before = MODES.iter().filter_map(|mode| Some((self.before.clone()?, mode.before, mode)));
+        let engine = |(at, (program, name, mode)): (u16, (String, &'static str, &Mode))| {
+            let address = first_port.map(|port| (format!("127.0.0.1:{}", port + at), "/mcp"));
+            let command = serve(program, config, mode.mode, address.as_ref().map(|(address, _)| address.as_str()));
+            Engine { name, command, address, surface: mode.surface }
+        };
+        (0..).zip(present.chain(before)).map(engine).collect()
     }
 
     fn stdio(&self, tools: usize) -> Vec<Engine> {
@@ -580,15 +632,14 @@ impl Place {
             command
         };
         let config = self.config("stdio.json", &json!({"command": upstream[0], "args": upstream[1..]}));
-        let engine = |name, command, surface| Engine { name, command, address: None, surface };
-        vec![
-            engine("direct", upstream.clone(), Surface::Plain),
-            engine("byte relay", behind("engine-relay"), Surface::Plain),
-            engine("rmcp typed pass-through", behind("engine-typed"), Surface::Plain),
-            engine("contextweaver passthrough", self.serve(&config, "passthrough", None), Surface::Plain),
-            engine("contextweaver proxy", self.serve(&config, "proxy", None), Surface::Meta),
-            engine("contextweaver gateway", self.serve(&config, "gateway", None), Surface::Meta),
-        ]
+        let engine = |name, command| Engine { name, command, address: None, surface: Surface::Plain };
+        let mut engines = vec![
+            engine("direct", upstream.clone()),
+            engine("byte relay", behind("engine-relay")),
+            engine("rmcp typed pass-through", behind("engine-typed")),
+        ];
+        engines.extend(self.gateways(&config, None));
+        engines
     }
 
     /// The same with gateways that serve the lists of their last start, which they have had the time to keep.
@@ -597,17 +648,12 @@ impl Place {
         let path = self.folder.join("stdio.json");
         let text = std::fs::read_to_string(path).expect("the configuration is there");
         let mut config: Value = serde_json::from_str(&text).expect("the configuration is JSON");
-        let modes = [
-            ("contextweaver passthrough (kept lists)", "passthrough", Surface::Plain),
-            ("contextweaver proxy (kept lists)", "proxy", Surface::Meta),
-            ("contextweaver gateway (kept lists)", "gateway", Surface::Meta),
-        ];
-        for (name, mode, surface) in modes {
+        for Mode { mode, surface, kept: name, .. } in MODES {
             let lists = self.folder.join(format!("kept-{mode}"));
             config["startup"]["list_cache"] = lists.display().to_string().into();
             let path = self.folder.join(format!("kept-{mode}.json"));
             std::fs::write(&path, config.to_string()).expect("the configuration is written");
-            let command = self.serve(&path.display().to_string(), mode, None);
+            let command = serve(self.contextweaver(), &path.display().to_string(), mode, None);
             let engine = Engine { name, command, address: None, surface };
             engine.keep_lists(&lists);
             engines.push(engine);
@@ -634,20 +680,6 @@ impl Place {
         }
     }
 
-    fn over_http(&self, config: &str, first_port: u16) -> Vec<Engine> {
-        let modes = [
-            ("contextweaver passthrough", "passthrough", Surface::Plain),
-            ("contextweaver proxy", "proxy", Surface::Meta),
-            ("contextweaver gateway", "gateway", Surface::Meta),
-        ];
-        let engine = |(at, (name, mode, surface)): (usize, (&'static str, &str, Surface))| {
-            let address = format!("127.0.0.1:{}", first_port + at as u16);
-            let command = self.serve(config, mode, Some(&address));
-            Engine { name, command, address: Some((address, "/mcp")), surface }
-        };
-        modes.into_iter().enumerate().map(engine).collect()
-    }
-
     fn http_to_stdio(&self) -> Vec<Engine> {
         let direct = "127.0.0.1:18472".to_owned();
         let upstream = self.program("engine-upstream");
@@ -661,7 +693,7 @@ impl Place {
             },
             self.rival(18_473, &format!("transport = \"stdio\"\ncommand = {upstream:?}\n")),
         ];
-        engines.extend(self.over_http(&config, 18_480));
+        engines.extend(self.gateways(&config, Some(18_480)));
         engines
     }
 
@@ -675,7 +707,7 @@ impl Place {
             surface: Surface::Plain,
         };
         let mut engines = vec![direct, self.rival(18_474, &format!("transport = \"http\"\nurl = {url:?}\n"))];
-        engines.extend(self.over_http(&config, 18_490));
+        engines.extend(self.gateways(&config, Some(18_490)));
         engines
     }
 }

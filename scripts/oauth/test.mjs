@@ -1,5 +1,5 @@
 // Tries `mcp serve` as an OAuth 2.1 resource server with a real authorization server, the way an MCP client does: it asks, is
-// told where to get a token, gets one with its client credentials, and asks again.
+// told where to get a token, gets one with its client credentials, and asks again. The client library of the protocol does so too.
 //
 //   node test.mjs CONTEXTWEAVER CATALOG
 import assert from 'node:assert/strict'
@@ -10,6 +10,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Provider } from 'oidc-provider'
 
 const [contextweaver, catalog] = process.argv.slice(2)
@@ -144,6 +145,16 @@ try {
   const metrics = async (shown) =>
     (await fetch(new URL('/metrics', address), { headers: { authorization: `Bearer ${shown}` } })).status
   assert.deepEqual([await metrics(all), await metrics(await token('ann', 'tools:read'))], [200, 403])
+
+  // The client library finds its way from the address alone.
+  const library = new Client({ name: 't', version: '1' })
+  const authProvider = new ClientCredentialsProvider(
+    { clientId: 'ann', clientSecret: 'secret', scope: 'tools:all', expectedIssuer: issuer.issuer })
+  const there = (url, init) => fetch(String(url).replace('http://gateway.test', new URL(address).origin), init)
+  await library.connect(new StreamableHTTPClientTransport(new URL(resource), { authProvider, fetch: there }))
+  const { tools } = await library.listTools()
+  assert.ok(tools.some(({ name }) => name === 'tool_browse'), JSON.stringify(tools))
+  await library.close()
 
   // The authorization server changes its key: tokens with the new one are taken, and those with the old one no longer.
   await issuer.close()

@@ -238,7 +238,7 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
         return Ok(Outcome::Ok);
     }
     if let Some(format) = args.tools_as {
-        return print_tools(args, format, router, (query, &route), out);
+        return print_tools(args, format, router, (&request, &route), out);
     }
     match args.format {
         Format::Json => print_json(out, "route", &route)?,
@@ -260,7 +260,7 @@ fn print_tools(
     args: &Args,
     format: ToolFormat,
     router: &Router,
-    (query, route): (&str, &Route),
+    (request, route): (&Request, &Route),
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     if args.decided_at.is_some() && format != ToolFormat::WeaverSpec {
@@ -272,11 +272,16 @@ fn print_tools(
     if route.no_tool_fits {
         note(&format!("nothing fits well (confidence {}); these are the nearest", short_share(route.confidence)));
     }
+    for pin in &request.filter.pins {
+        if let Some(item) = catalog.get(pin).filter(|item| !item.kind.is_callable()) {
+            note(&format!("--pin {pin} is left out: the list of a request has no {}s", item.kind));
+        }
+    }
     if let Some(path) = &args.names {
         write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
     }
     let document = match &args.decided_at {
-        Some(moment) => Some(routing_decision(found, query, moment).map_err(|fault| anyhow!("{fault}"))?),
+        Some(moment) => Some(routing_decision(found, &request.query, moment).map_err(|fault| anyhow!("{fault}"))?),
         None => format.write_noted(found, &names).map(|Written { document, notes }| {
             notes.iter().for_each(|text| note(text));
             document

@@ -232,6 +232,9 @@ fn the_tools_found_are_the_list_of_a_request() {
     );
     let found = files.run(&["route", "--catalog", "both.json", "--as", "openai", "-k", "1", "where is my parcel"]);
     assert!(found.code == 0 && found.stdout.contains("find_parcel"), "{}", found.shown());
+    let pinned = ["route", "--catalog", "both.json", "--as", "openai", "--pin", "where_is_my_parcel", "parcel"];
+    let pinned = files.run(&pinned);
+    assert!(pinned.stderr.contains("is left out: the list of a request has no prompts"), "{}", pinned.shown());
     let arguments = ["--as", "gemini", "--names", "names.json", "where is my parcel"];
     assert_eq!(files.run(&[&["route", "--catalog", "request.json"][..], &arguments].concat()).code, 0);
     let names = std::fs::read_to_string(files.path("names.json")).unwrap();

@@ -173,13 +173,14 @@ impl Router {
     ///
     /// `top_k` is the number of tools, that of the configuration by default. `namespaces` and `tags` allow only tools
     /// that have one of them, `exclude` (ids) and `exclude_tags` leave tools out, `no_destructive` those declared
-    /// destructive. `pins` (ids) always come first. `quota` is the maximum number of tools of one namespace. `called`
+    /// destructive, `callable_only` the resources and prompts, which no list of a request has (see `as_tools`). `pins`
+    /// (ids) always come first. `quota` is the maximum number of tools of one namespace. `called`
     /// are the ids of the calls made so far, `last_result` is what the last one said.
     ///
     /// Raises RouteError for a name that the catalog does not have.
     #[pyo3(signature = (
         query, /, top_k=None, *, namespaces=None, tags=None, exclude=None, exclude_tags=None, no_destructive=false,
-        pins=None, quota=None, called=None, last_result=None
+        callable_only=false, pins=None, quota=None, called=None, last_result=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn route(
@@ -192,6 +193,7 @@ impl Router {
         exclude: Option<Vec<String>>,
         exclude_tags: Option<Vec<String>>,
         no_destructive: bool,
+        callable_only: bool,
         pins: Option<Vec<String>>,
         quota: Option<usize>,
         called: Option<Vec<String>>,
@@ -203,7 +205,7 @@ impl Router {
             allow_namespaces: namespaces.unwrap_or_default(),
             allow_tags: tags.unwrap_or_default(),
             refuse_safety: no_destructive.then_some(Safety::Destructive).into_iter().collect(),
-            callable_only: false,
+            callable_only,
             pins: pins.unwrap_or_default(),
             namespace_quota: at_least_one("quota", quota)?,
         };
@@ -303,7 +305,8 @@ impl Route {
     }
 
     /// Full definitions of the choices as the list that goes into a request: `openai`, `openai-responses`, `anthropic`,
-    /// `gemini` or `mcp`; `weaver-spec` gives its choice cards. Resources and prompts are left out.
+    /// `gemini` or `mcp`; `weaver-spec` gives its choice cards. Resources and prompts are left out: route
+    /// with `callable_only` for a list as long as `top_k`.
     fn as_tools<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyAny>> {
         let catalog = self.catalog.get();
         let known: Vec<&str> = self.route.ids().into_iter().filter(|id| catalog.inner.get(id).is_some()).collect();

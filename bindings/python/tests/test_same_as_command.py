@@ -45,6 +45,20 @@ def test_tools_of_a_request(form, command, tmp_path):
     assert cw.Catalog.from_path(HOUSEHOLD).as_tools(form, route.ids) == json.loads(shown)
 
 
+def test_tools_of_a_request_are_as_many_as_were_asked_for(command, tmp_path):
+    listed = {
+        "server": "shop",
+        "tools": [{"name": "price_of_lamp", "description": "What a lamp costs."}, {"name": "lamp_sizes"}],
+        "resources": [{"uri": "shop://lamp", "name": "lamp", "description": "The lamp."}],
+    }
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps(listed))
+    shown = json.loads(command("route", "--catalog", tools, "--top-k", "2", "--as", "openai", "lamp"))
+    router = cw.Router(tools)
+    assert len(shown) == 2 and router.route("lamp", 2, callable_only=True).as_tools("openai") == shown
+    assert len(router.route("lamp", 2).as_tools("openai")) == 1
+
+
 def test_filters(command):
     router, catalog = cw.Router(HOUSEHOLD), cw.Catalog.from_path(HOUSEHOLD)
     some, query = catalog.ids[0], "turn on the lights"

@@ -162,6 +162,7 @@ class Router:
         exclude: Sequence[str] | None = None,
         exclude_tags: Sequence[str] | None = None,
         no_destructive: bool = False,
+        callable_only: bool = False,
         pins: Sequence[str] | None = None,
         quota: int | None = None,
         called: Sequence[str] | None = None,

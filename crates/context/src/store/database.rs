@@ -203,7 +203,8 @@ fn check_schema(connection: &Connection, kind: &FileKind) -> Result<Found, Probl
         (_, application, schema) if application == kind.application && schema == kind.schema => Ok(Found::Ours),
         (_, application, schema) if application == kind.application => {
             let own = kind.schema;
-            Err(Problem::Other(format!("this database has schema {schema}; this version reads schema {own}")))
+            let remedy = "name another file, or open it with the version that wrote it";
+            Err(Problem::Other(format!("this database has schema {schema}; this version reads schema {own}: {remedy}")))
         }
         _ => Err(Problem::Other("this is the database of another program; nothing was changed".to_owned())),
     }
