@@ -554,7 +554,8 @@ fn kinds() -> Vec<Kind> {
                         "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
                             "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
-                json!({"durations": true, "upstreams": {"h": {"documents": "manual"}, "i": {"database": "shop.sqlite", "timeout": 5.5}}}),
+                json!({"durations": true, "work": {"seconds": 5.5, "steps": 1000, "bytes": 1000},
+                    "upstreams": {"h": {"documents": "manual"}, "i": {"database": "shop.sqlite", "timeout": 5.5}}}),
                 json!({"catalog": "tools.json", "answers": "answers.json", "state": {"url": "redis://h:1/0", "prefix": "p"},
                     "artifacts": {"s3": {"bucket": "b", "prefix": "p", "region": "r", "endpoint": "http://h", "access_key_id": "${env:B}",
                         "secret_access_key": "${env:B}"}}, "sandbox": {"memory": "2GiB"}, "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),

@@ -39,6 +39,7 @@ pub use catalog::names::published_name;
 pub use catalog::serving::{StartError, UpstreamReport};
 pub use catalog::shelf::Shelf;
 pub use catalog::view::{CatalogView, Counts};
+pub use common::budget::WorkConfig;
 pub use common::error::{Code, GatewayError, text_result};
 pub use common::masks::Masks;
 pub use common::program::quoted;

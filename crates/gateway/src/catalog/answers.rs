@@ -323,7 +323,9 @@ fn fits(checker: &Checker, arguments: &Value, steps: &mut u64) -> Result<(), Str
              {MOST_STEPS_OF_ALL}; remove some cases"
         ));
     }
-    match checker.violations(arguments, Quote::Values).into_iter().next() {
+    let found =
+        checker.violations(arguments, Quote::Values).map_err(|exhausted| format!("checking them {exhausted}"))?;
+    match found.into_iter().next() {
         None => Ok(()),
         Some(first) => {
             let at = if first.path.is_empty() { String::new() } else { format!("{}: ", shown(&first.path)) };

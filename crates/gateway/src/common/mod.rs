@@ -1,6 +1,7 @@
-//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, numbers, locks, connections to
-//! a store that is shared.
+//! What every part of the gateway uses: errors, the budget and the turns of work, text sanitising, name patterns, configuration
+//! text, numbers, locks, connections to a store that is shared.
 
+pub(crate) mod budget;
 pub(crate) mod error;
 pub(crate) mod glob;
 pub(crate) mod masks;

@@ -16,6 +16,7 @@ use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
 use super::oauth::OAuthConfig;
 use super::startup::{StartConfig, StartMode, StartSection};
+use crate::common::budget::WorkConfig;
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{FieldError, Scalar, duration, expand, scalar_or_members};
@@ -131,6 +132,7 @@ struct ConfigFile {
     upstreams: BTreeMap<String, UpstreamEntry>,
     sandbox: Option<SandboxEntry>,
     deadline_seconds: Option<f64>,
+    work: WorkConfig,
     startup: StartSection,
     retry: RetryConfig,
     routing: RoutingConfig,
@@ -202,6 +204,7 @@ impl Default for ConfigFile {
             upstreams: BTreeMap::new(),
             sandbox: None,
             deadline_seconds: None,
+            work: WorkConfig::default(),
             startup: StartSection::default(),
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
@@ -274,6 +277,8 @@ pub struct GatewayConfig {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What a whole request may take, with all its questions, attempts and work; a stream of changes has no end.
     pub deadline: Duration,
+    /// What a request may take for work on what came from outside.
+    pub work: WorkConfig,
     /// What happens at the start when upstreams do not answer.
     pub startup: StartConfig,
     /// Whether and how calls are made again that an upstream did not answer.
@@ -318,6 +323,7 @@ impl Default for GatewayConfig {
             catalog: None,
             upstreams: BTreeMap::new(),
             deadline: DEADLINE,
+            work: WorkConfig::default(),
             startup: StartConfig::default(),
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
@@ -501,6 +507,7 @@ impl ConfigFile {
             let reason = "only works with `catalog`: servers answer for themselves; name a catalog, or remove it";
             return Err(FieldError::new("answers", reason));
         }
+        self.work.validate().map_err(|error| error.under("work"))?;
         self.retry.validate().map_err(|error| error.under("retry"))?;
         self.routing.validate().map_err(|error| FieldError::new("routing", error))?;
         if let Some(problem) = self.price.as_ref().and_then(Price::problem) {
@@ -586,6 +593,7 @@ impl ConfigFile {
             }),
             upstreams,
             deadline,
+            work: self.work,
             startup,
             retry: self.retry,
             routing: self.routing,
@@ -894,6 +902,11 @@ mod tests {
                 "{deadline_seconds: 5, upstreams: {a: {command: x}}}",
                 "deadline_seconds: is 5, but `upstreams.a.timeout` is 30",
             ),
+            ("work: {seconds: 0}", "work.seconds: is 0"),
+            ("work: {steps: 0}", "work.steps: must be at least 1"),
+            ("work: {bytes: 0}", "work.bytes: must be at least 1"),
+            ("work: {bytes: -1}", "`bytes`: the value is not"),
+            ("work: {memory: 1}", "unknown field `memory`"),
             (
                 "http: {oauth: {issuer: 'http://id.example', resource: 'https://g/mcp'}}",
                 "http.oauth.issuer: `http://id.example` must begin",

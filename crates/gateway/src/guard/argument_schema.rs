@@ -6,6 +6,9 @@ use super::call::{Guard, GuardedCall, Waiting};
 use super::schema::{Quote, refused, unusable};
 use crate::common::error::{Code, GatewayError};
 
+/// What is done, as a failure names it.
+pub(super) const CHECKING: &str = "checking the arguments against the schema";
+
 /// Checks arguments against schemas.
 pub(super) struct ArgumentSchema;
 
@@ -16,8 +19,8 @@ impl Guard for ArgumentSchema {
         }
         let Some((item, schemas)) = call.item.zip(call.schemas) else { return Ok(()) };
         let checker = schemas.arguments().map_err(|error| unusable(item, error))?;
-        let found = checker.map(|checker| checker.violations(&call.arguments, Quote::Values));
-        match found.unwrap_or_default() {
+        let found = checker.map(|checker| checker.violations(&call.arguments, Quote::Values)).transpose();
+        match found.map_err(|exhausted| call.exhausted(CHECKING, exhausted))?.unwrap_or_default() {
             found if found.is_empty() => Ok(()),
             found => Err(refused(Code::ArgsInvalid, "the arguments", &item.id, &found)),
         }

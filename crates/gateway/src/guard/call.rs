@@ -11,7 +11,7 @@ use super::shown::argument_lines;
 use super::tolerant::Repair;
 use super::usage::{example, signature};
 use crate::common::error::{Code, GatewayError};
-use crate::common::work::{Exhausted, LARGE, in_turn_if};
+use crate::common::work::{Exhausted, LARGE, draw_bytes, in_turn_if};
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
 use crate::session::context::CallContext;
@@ -175,6 +175,16 @@ impl<'c> GuardedCall<'c> {
         }
     }
 
+    /// The bytes of the arguments as they were written.
+    pub(super) fn written_bytes(&self) -> usize {
+        self.written.map_or(0, |written| written.get().len())
+    }
+
+    /// The failure of the call because work on its arguments is too much: `what` names that work.
+    pub(super) fn exhausted(&self, what: &str, exhausted: Exhausted) -> GatewayError {
+        GatewayError::exhausted(Code::ArgsInvalid, what, exhausted).at(self.subject())
+    }
+
     /// Whether checking the arguments may take long: they are, or the schema makes much of little.
     pub(super) fn is_long_to_check(&self) -> bool {
         let Some(written) = self.written else { return false };
@@ -224,13 +234,12 @@ impl<'c> GuardedCall<'c> {
     /// The same; where the arguments are large, this waits for its turn.
     ///
     /// # Errors
-    /// The turn did not come.
+    /// The turn did not come, or the request has used up its budget.
     pub(super) async fn canonical_in_turn(&self) -> Result<String, GatewayError> {
-        let is_large = self.written.map_or(0, |written| written.get().len()) > LARGE;
-        let canonical = in_turn_if(is_large, || self.canonical_arguments()).await;
-        canonical.map_err(|exhausted| {
-            GatewayError::exhausted(Code::ArgsInvalid, "reading the arguments", exhausted).at(self.subject())
-        })
+        let bytes = self.written_bytes();
+        let canonical = || draw_bytes(bytes).map(|()| self.canonical_arguments());
+        let canonical = in_turn_if(bytes > LARGE, canonical).await.flatten();
+        canonical.map_err(|exhausted| self.exhausted("reading the arguments", exhausted))
     }
 }
 

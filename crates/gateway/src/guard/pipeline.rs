@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::address::Address;
 use super::approval::{Approvals, AskedApproval, BroughtApproval, NoApproval};
-use super::argument_schema::ArgumentSchema;
+use super::argument_schema::{ArgumentSchema, CHECKING};
 use super::arguments::ParsedArguments;
 use super::cache::Cache;
 use super::call::{Clearance, Guard, GuardedCall, Route};
@@ -293,12 +293,9 @@ impl Guards {
     /// # Errors
     /// The first guard that refuses, or the turn did not come.
     pub(crate) async fn checked(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
-        let (is_long, subject) = (call.is_long_to_check(), call.subject());
+        let is_long = call.is_long_to_check();
         let checked = in_turn_if(is_long, || self.check(call)).await;
-        checked.map_err(|exhausted| {
-            let what = "checking the arguments against the schema";
-            GatewayError::exhausted(Code::ArgsInvalid, what, exhausted).at(subject)
-        })?
+        checked.map_err(|exhausted| call.exhausted(CHECKING, exhausted))?
     }
 
     /// Asks the guards that wait: quotas, a person, the cache.

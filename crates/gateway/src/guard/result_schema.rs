@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::call::{Guard, GuardedCall};
 use super::schema::{Checker, OutputCheck, Quote, Violation, refused, unusable};
 use crate::common::error::{Code, GatewayError};
+use crate::common::work::{Exhausted, draw_bytes};
 use crate::protocol::message::{Members, Raw};
 use crate::protocol::strict::{self, MOST_VALUES};
 
@@ -29,15 +30,18 @@ impl Guard for ResultSchema {
         }
         let Some((item, schemas)) = call.item.zip(call.schemas) else { return Ok(()) };
         let Ok(Some(checker)) = schemas.result() else { return Ok(()) };
-        let found = result_violations(checker, result);
-        if found.is_empty() {
-            return Ok(());
-        }
-        let error = broken(&item.id, &found);
+        let error = match result_violations(checker, result) {
+            Ok(found) if found.is_empty() => return Ok(()),
+            Ok(found) => broken(&item.id, &found),
+            Err(exhausted) => {
+                let what = "checking the result against the output schema";
+                GatewayError::exhausted(Code::UpstreamError, what, exhausted).at(&item.id)
+            }
+        };
         match self.mode {
             OutputCheck::Enforce => Err(error),
             OutputCheck::Warn | OutputCheck::Off => {
-                tracing::warn!(tool = %item.id, %error, "a result does not fit its schema");
+                tracing::warn!(tool = %item.id, %error, "a result does not fit its schema, or cannot be checked");
                 Ok(())
             }
         }
@@ -53,8 +57,12 @@ fn broken(id: &str, found: &[Violation]) -> GatewayError {
 
 /// Where a result breaks the promise of the output schema. Failures and questions promise nothing, and whether a result is
 /// one of these is no question of the parser: each of its members stands once, and so do those of its structured content.
-fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
-    let whole = |reason: String| vec![Violation { path: String::new(), reason }];
+///
+/// # Errors
+/// The request has less left than the check may take.
+fn result_violations(checker: &Checker, result: &Raw) -> Result<Vec<Violation>, Exhausted> {
+    let whole = |reason: String| Ok(vec![Violation { path: String::new(), reason }]);
+    draw_bytes(result.bytes().len())?;
     let is_bounded = std::str::from_utf8(result.bytes()).is_ok_and(|text| strict::has_at_most(text, MOST_VALUES));
     if !is_bounded {
         return whole(format!("it has more than {MOST_VALUES} values, which are not read at once"));
@@ -68,7 +76,7 @@ fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
     }
     let is = |key: &str, text: &str| members.get(key).is_some_and(|value| value.get() == text);
     if is("isError", "true") || is("resultType", "\"input_required\"") {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let Some(structured) = members.get("structuredContent").map(RawValue::get) else {
         return whole("the tool promises `structuredContent`, and there is none".to_owned());
@@ -101,9 +109,9 @@ mod tests {
             ),
             (json!({"content": [], "isError": false, "structuredContent": {}}), Err("\"n\" is a required property")),
         ];
-        assert!(result_violations(&checker, &Raw::of(&json!([1]))).len() == 1);
+        assert!(result_violations(&checker, &Raw::of(&json!([1]))).unwrap().len() == 1);
         for (result, expected) in cases {
-            let found = result_violations(&checker, &Raw::of(&result));
+            let found = result_violations(&checker, &Raw::of(&result)).unwrap();
             let first = found.first().map(|first| first.reason.as_str());
             assert_eq!(first, expected.err(), "{result}");
         }
@@ -114,7 +122,7 @@ mod tests {
         let integers = json!({"a": {"type": "integer"}, "b": {"type": "integer"}});
         let checker = compiled(&json!({"type": "object", "properties": integers})).unwrap();
         let result = json!({"structuredContent": {"b": "x", "a": "y"}});
-        let error = broken("s:t#00000000", &result_violations(&checker, &Raw::of(&result)));
+        let error = broken("s:t#00000000", &result_violations(&checker, &Raw::of(&result)).unwrap());
         assert_eq!(error.code, Code::UpstreamError);
         let reason = "value is not of type \"integer\"";
         let details = json!({
@@ -123,7 +131,7 @@ mod tests {
             "schema_path": "/a",
         });
         assert_eq!(Value::Object(*error.details), details);
-        let missing = result_violations(&checker, &Raw::of(&json!({})));
+        let missing = result_violations(&checker, &Raw::of(&json!({}))).unwrap();
         assert_eq!(broken("s:t#00000000", &missing).details["schema_path"], "");
     }
 
@@ -138,7 +146,7 @@ mod tests {
             (r#"{"structuredContent":{"n":1,"n":"x"}}"#, "`n` appears twice"),
             (&many, "more than 250000 values"),
         ] {
-            let found = result_violations(&checker, &Raw::of_text(text.to_owned()));
+            let found = result_violations(&checker, &Raw::of_text(text.to_owned())).unwrap();
             assert!(found.first().is_some_and(|first| first.reason.contains(expected)), "{expected}: {found:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::call::{Guard, GuardedCall};
 use crate::common::sanitize::{SanitizeConfig, Scope};
-use crate::common::work::Exhausted;
+use crate::common::work::{Exhausted, draw_text};
 use crate::protocol::message::Raw;
 use crate::protocol::strict::{self, MOST_VALUES};
 use contextweaver_context::event::ResultEnvelope;
@@ -21,6 +21,7 @@ impl Guard for SanitizeConfig {
         if !is_bounded {
             return Err(Exhausted::TooMuch(MOST_VALUES));
         }
+        draw_text(result.bytes().len())?;
         // What cannot be looked into is not passed on as if it were clean.
         self.raw(&result).map_err(|_| Exhausted::Unreadable)
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::common::error::{Code, GatewayError};
+use crate::common::work::{Exhausted, draw_steps};
 use contextweaver_context::store::redact;
 use contextweaver_core::catalog::{
     MOST_WAYS, SchemaLimits, SchemaProblem, SchemaWeight, SelectableItem, check_schema, nesting_depth, weigh_schema,
@@ -172,25 +173,26 @@ pub struct Checker {
 impl Checker {
     /// The places where `value` does not fit, at most five; empty when it fits. One without a place says why there is
     /// none: the check would take too long, or saying where.
-    pub(crate) fn violations(&self, value: &Value, quote: Quote) -> Vec<Violation> {
-        let whole = |reason: String| vec![Violation { path: String::new(), reason }];
+    ///
+    /// # Errors
+    /// The request has fewer steps left than the check may take.
+    pub(crate) fn violations(&self, value: &Value, quote: Quote) -> Result<Vec<Violation>, Exhausted> {
+        let whole = |reason: String| Ok(vec![Violation { path: String::new(), reason }]);
         let steps = self.steps(value);
         if steps > MOST_STEPS {
             return whole(format!("checking it against the schema may take {steps} steps, over {MOST_STEPS}"));
         }
-        let check = || {
-            if self.validator.is_valid(value) {
-                return Vec::new();
-            }
-            // Where a recursion has alternatives, each level of the value multiplies them.
-            let levels = u32::try_from(nesting_depth(value)).unwrap_or(u32::MAX);
-            let branches = u64::try_from(self.weight.branches).unwrap_or(u64::MAX).max(1);
-            if steps.saturating_mul(branches.saturating_pow(levels)) > MOST_REPORT_STEPS {
-                return whole("it does not fit the schema, and saying where would take too long".to_owned());
-            }
-            violations(&self.validator, value, quote)
-        };
-        check()
+        draw_steps(steps)?;
+        if self.validator.is_valid(value) {
+            return Ok(Vec::new());
+        }
+        // Where a recursion has alternatives, each level of the value multiplies them.
+        let levels = u32::try_from(nesting_depth(value)).unwrap_or(u32::MAX);
+        let branches = u64::try_from(self.weight.branches).unwrap_or(u64::MAX).max(1);
+        if steps.saturating_mul(branches.saturating_pow(levels)) > MOST_REPORT_STEPS {
+            return whole("it does not fit the schema, and saying where would take too long".to_owned());
+        }
+        Ok(violations(&self.validator, value, quote))
     }
 
     /// Steps that checking `value` may take.
@@ -198,11 +200,12 @@ impl Checker {
         self.weight.steps.saturating_mul(values_in(value))
     }
 
-    /// Whether the value fits, as one of several that are tried: no, where all of them together take too long. What
-    /// they take is added to `steps`.
+    /// Whether the value fits, as one of several that are tried: no, where all of them together take too long, or more steps
+    /// than the request has left. What they take is added to `steps`.
     pub(super) fn accepts(&self, value: &Value, steps: &mut u64) -> bool {
-        *steps = steps.saturating_add(self.steps(value));
-        *steps <= MOST_REPORT_STEPS && self.validator.is_valid(value)
+        let own = self.steps(value);
+        *steps = steps.saturating_add(own);
+        *steps <= MOST_REPORT_STEPS && draw_steps(own).is_ok() && self.validator.is_valid(value)
     }
 
     /// Checks a value, whatever comes of it.
@@ -418,20 +421,20 @@ mod tests {
             {"type": "string"}]}}, "$ref": "#/$defs/f"});
         let checker = compiled(&filter).unwrap();
         let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"and": inner}));
-        assert_ne!(checker.violations(&nested(2), Quote::Values)[0].reason, "");
-        let deep = checker.violations(&nested(100), Quote::Values);
+        assert_ne!(checker.violations(&nested(2), Quote::Values).unwrap()[0].reason, "");
+        let deep = checker.violations(&nested(100), Quote::Values).unwrap();
         assert_eq!(deep[0].reason, "it does not fit the schema, and saying where would take too long");
 
         // A pattern that goes back, for many texts.
         let pattern = json!({"type": "array", "items": {"not": {"pattern": "^(a|a)*(?!c)$"}}});
         let texts = Value::from(vec!["a".repeat(65); 2_000]);
-        let refused = compiled(&pattern).unwrap().violations(&texts, Quote::Nothing);
+        let refused = compiled(&pattern).unwrap().violations(&texts, Quote::Nothing).unwrap();
         assert!(refused[0].reason.contains("steps, over 50000000"), "{refused:?}");
 
         // A schema of many ways and a value of many parts.
         let wide = json!({"type": "array", "items": {"anyOf": vec![json!({"type": "string"}); 900]}});
         let long = Value::from(vec![5; 100_000]);
-        let refused = compiled(&wide).unwrap().violations(&long, Quote::Nothing);
+        let refused = compiled(&wide).unwrap().violations(&long, Quote::Nothing).unwrap();
         assert!(refused[0].reason.contains("steps, over 50000000"), "{refused:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
@@ -444,7 +447,7 @@ mod tests {
             members.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
         let checker = compiled(&json!({"properties": integers, "required": ["z"]})).unwrap();
         let wrong: serde_json::Map<_, _> = members.iter().map(|name| (name.clone(), json!("x"))).collect();
-        let told = checker.violations(&wrong.into(), Quote::Values);
+        let told = checker.violations(&wrong.into(), Quote::Values).unwrap();
         let places: Vec<&str> = told.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(places, ["", "/a", "/b", "/c", "/d"]);
     }

@@ -6,6 +6,8 @@
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
+use crate::protocol::strict;
+
 /// A rule by which an argument is repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,8 +46,12 @@ pub(crate) fn repair(arguments: &mut Value, schema: Option<&Value>) -> Vec<Repai
     repairs
 }
 
+/// The object that a text holds, within the bounds of arguments that come as an object.
 fn stringified(text: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text).trim()).ok()
+    match strict::parse(text.strip_prefix('\u{feff}').unwrap_or(text).trim()) {
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
+    }
 }
 
 /// References followed from one place, at most.
@@ -197,6 +203,8 @@ mod tests {
         given.extend([json!({"z": "None"}), json!({"z": ""}), json!({"s": "5"}), json!({"any": "5"})]);
         given.extend([json!({"text": "5"}), json!({"unsure": "5"}), json!({"unknown": "5"}), json!({"I": "5"})]);
         given.extend([json!({"loop": "5"}), json!({"far": "5"}), json!("[1]"), json!("x"), json!(5), json!({"i": 5})]);
+        // A text of which another parser could make something else, and one of very many values.
+        given.extend([json!(r#"{"i": 1, "i": 2}"#), json!(format!(r#"{{"m": [{}0]}}"#, "0,".repeat(250_000)))]);
         for before in given {
             let mut after = before.clone();
             assert!(repair(&mut after, Some(&schema())).is_empty(), "{before}");

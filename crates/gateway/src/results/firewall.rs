@@ -18,7 +18,7 @@ use super::holdings::Holdings;
 use super::kinds::set_apart;
 use crate::common::error::{Code, GatewayError, text_result};
 use crate::common::sync::lock;
-use crate::common::work::{Exhausted, LARGE, aside};
+use crate::common::work::{Exhausted, LARGE, aside, draw_text};
 use crate::protocol::message::Raw;
 use crate::session::client::{Caller, Session};
 use crate::session::context::Record;
@@ -275,6 +275,7 @@ impl Shaping {
 
     fn run(self, history: &mut History, most: usize) -> Result<Box<Shaped>, ShapeError> {
         let text = std::str::from_utf8(self.result.bytes())?;
+        draw_text(text.len()).map_err(|exhausted| ShapeError::Exhausted(text.len(), exhausted))?;
         let mut output = (self.read)(text)?;
         let media = set_apart(&mut output, self.media_bytes, text.len() <= self.config.threshold_chars);
         let is_empty = output.parts.is_empty() && output.structured.is_none();

@@ -14,6 +14,7 @@ use crate::catalog::follow::{follow, watch_pins};
 use crate::catalog::from_file::FileCatalog;
 use crate::catalog::serving::{OpeningCatalog, Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
+use crate::common::work::work_of;
 use crate::config::file::GatewayConfig;
 use crate::guard::desk::Desk;
 use crate::guard::pipeline::{GuardError, Guards};
@@ -282,12 +283,14 @@ impl Gateway {
         self.serving.opened().await;
     }
 
-    /// Answers a request of a client.
+    /// Answers a request of a client, within the budget of a request and in the turns of its caller.
     ///
     /// # Errors
     /// An error of JSON-RPC, for what is not a request of the protocol. Failures of tools are results.
     pub async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
-        self.dispatcher.answer(caller, method, params).await
+        // Without a name, whoever runs the gateway is its only client.
+        let tenant = caller.session().tenant();
+        work_of(tenant, self.config.work, self.dispatcher.answer(caller, method, params)).await
     }
 
     /// Takes a notification of a client.

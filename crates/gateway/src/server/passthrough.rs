@@ -18,6 +18,7 @@ use crate::catalog::serving::Serving;
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
+use crate::common::work::{LARGE, draw_bytes, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
 use crate::protocol::message::{
@@ -288,7 +289,12 @@ impl Passthrough {
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         // The text goes on as it is: it must say what is guarded, in whatever parser.
         let text = std::str::from_utf8(params.bytes()).map_err(RpcError::invalid_params)?;
-        strict::check(text).map_err(RpcError::invalid_params)?;
+        let check = || draw_bytes(text.len()).map(|()| strict::check(text));
+        let checked = in_turn_if(text.len() > LARGE, check)
+            .await
+            .flatten()
+            .map_err(|exhausted| GatewayError::exhausted(Code::ArgsInvalid, "reading the parameters", exhausted));
+        checked?.map_err(RpcError::invalid_params)?;
         let mut members: Members<'_> = params.read().map_err(RpcError::invalid_params)?;
         let named = match method {
             "resources/read" => self.named_resource(view, Route::Resource, &text_of(&members, "uri")?)?,

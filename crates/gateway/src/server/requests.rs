@@ -1,11 +1,9 @@
 //! What every transport does with a request: count it, heed its cancellation, answer it.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use super::gateway::Gateway;
 use super::live::Live;
-use crate::common::work::work_of;
 use crate::protocol::message::{INTERNAL_ERROR, INVALID_REQUEST, Outcome, Raw, RpcError};
 use crate::protocol::subscription::{Filter, Subscription, ended};
 use crate::session::client::{Caller, Running, Session};
@@ -70,19 +68,11 @@ pub(crate) async fn serve_request(
     Some(outcome)
 }
 
-/// The answer of the gateway, or that it took too long; its long work is the caller's.
+/// The answer of the gateway, or that it took too long.
 async fn within_deadline(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>) -> Outcome {
     let deadline = gateway.config().deadline;
-    // In place: what is awaited in two branches would be kept, and copied, for each of them.
-    let mut answer = pin!(gateway.answer(caller, asked.method, asked.params));
-    let answer = async {
-        match caller.session().tenant() {
-            // Whoever runs the gateway is its only client.
-            "" => answer.as_mut().await,
-            tenant => work_of(tenant, answer.as_mut()).await,
-        }
-    };
-    tokio::time::timeout(deadline, answer).await.unwrap_or_else(|_| {
+    let answer = tokio::time::timeout(deadline, gateway.answer(caller, asked.method, asked.params));
+    answer.await.unwrap_or_else(|_| {
         let reason = format!("took longer than {} s, the `deadline_seconds` of a request", deadline.as_secs_f64());
         Err(RpcError::new(INTERNAL_ERROR, reason))
     })

@@ -1,5 +1,6 @@
 mod answers;
 mod audit;
+mod budget;
 mod built_in;
 mod diagnostics;
 mod folders;

@@ -9,6 +9,7 @@ use crate::catalog::shelf::{Shelf, Target};
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError, presentable};
 use crate::common::sync::lock;
+use crate::common::work::draw_steps;
 use crate::guard::usage::signature;
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
@@ -376,8 +377,14 @@ fn by_queries(shelf: Option<&Shelf>, queries: &[String], most: usize) -> Result<
     }
     let mut found = Found::of(Vec::new(), most);
     let Some(shelf) = shelf else { return Ok(found) };
+    let quoted = |query: &str| format!("`{}`", presentable(query).chars().take(QUERY_IN_NOTE).collect::<String>());
+    let items = shelf.router.catalog().items().len();
     let mut routes = Vec::new();
     for query in queries {
+        // Each tool is ranked, by words of the query.
+        draw_steps((items + query.len()) as u64).map_err(|exhausted| {
+            GatewayError::exhausted(Code::ArgsInvalid, &format!("the query {}", quoted(query)), exhausted)
+        })?;
         let request = Request { query: query.clone(), top_k: Some(most), ..Request::default() };
         routes.push(shelf.search().route(&request).map_err(|error| refused(&error))?);
     }
@@ -386,8 +393,8 @@ fn by_queries(shelf: Option<&Shelf>, queries: &[String], most: usize) -> Result<
     if missed.len() == routes.len() {
         (found.head, found.note) = (Some(NOTHING_FITS), Some(ASK_BETTER.to_owned()));
     } else if !missed.is_empty() {
-        let quoted = |query: &&str| format!("`{}`", presentable(query).chars().take(QUERY_IN_NOTE).collect::<String>());
-        found.note = Some(format!("nothing fits {} well", missed.iter().map(quoted).collect::<Vec<_>>().join(", ")));
+        let missed: Vec<String> = missed.into_iter().map(quoted).collect();
+        found.note = Some(format!("nothing fits {} well", missed.join(", ")));
     } else if let [route] = routes.as_mut_slice() {
         found.note = route.ambiguity.take().map(|ambiguity| ambiguity.question);
     }

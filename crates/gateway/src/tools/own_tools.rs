@@ -11,7 +11,7 @@ use super::view::{ViewArgs, show};
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError, text_result};
-use crate::common::work::{LARGE, in_turn_if};
+use crate::common::work::{LARGE, draw_text, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::usage::signature;
 use crate::protocol::message::{Raw, is_object};
@@ -66,7 +66,7 @@ impl OwnTools {
             if let Some(target) = args.whole(view, shelves) {
                 // A definition is what hydration gives, and what is said about that holds.
                 self.admit(caller, MetaTool::Hydrate, &asked).await?;
-                return Ok(self.definition(caller, view, &target));
+                return self.definition(caller, view, &target).await;
             }
             let is_long = self.cards.takes_long(view, shelves, &args);
             let span = self.calls.telemetry.work_span(caller, "route");
@@ -85,7 +85,7 @@ impl OwnTools {
             MetaTool::PromptBrowse => search(Shelves::Prompts).await,
             MetaTool::Execute => execute(calls, &self.cards, caller, view, &args(tool, arguments)?, context).await,
             MetaTool::View => self.view(caller, view, args(tool, arguments)?).await,
-            MetaTool::Hydrate => self.hydrate(caller, view, &args::<HydrateArgs>(tool, arguments)?.tool_id),
+            MetaTool::Hydrate => self.hydrate(caller, view, &args::<HydrateArgs>(tool, arguments)?.tool_id).await,
             MetaTool::ResourceRead => {
                 let args: ReadArgs = args(tool, arguments)?;
                 // What a result names by a handle is read like what a list names.
@@ -142,14 +142,19 @@ impl OwnTools {
     }
 
     /// The full definition of the tool of this name.
-    fn hydrate(&self, caller: &Caller, view: &CatalogView, name: &str) -> Result<Raw, GatewayError> {
-        Ok(self.definition(caller, view, &find(view, self.calls.mode, name)?))
+    async fn hydrate(&self, caller: &Caller, view: &CatalogView, name: &str) -> Result<Raw, GatewayError> {
+        self.definition(caller, view, &find(view, self.calls.mode, name)?).await
     }
 
     /// The full definition of a tool.
-    fn definition(&self, caller: &Caller, view: &CatalogView, target: &Target<'_>) -> Raw {
+    async fn definition(&self, caller: &Caller, view: &CatalogView, target: &Target<'_>) -> Result<Raw, GatewayError> {
+        let (definition, sanitize) = (target.item.definition(), self.calls.guards.sanitize());
+        let clean = || draw_text(definition.len()).map(|()| text_result(&sanitize.json(&definition), false));
+        let shown = in_turn_if(definition.len() > LARGE, clean).await.flatten().map_err(|exhausted| {
+            GatewayError::exhausted(Code::HydrateFailed, "cleaning the definition", exhausted).at(&target.item.id)
+        })?;
         self.cards.note_shown(caller, view, target);
-        text_result(&self.calls.guards.sanitize().json(&target.item.definition()), false)
+        Ok(shown)
     }
 }
 

@@ -7,10 +7,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::common::error::{Code, GatewayError, text_result};
+use crate::common::budget::most_values;
+use crate::common::error::{Code, GatewayError, presentable, text_result};
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::sync::lock;
-use crate::common::work::{LARGE, aside};
+use crate::common::work::{Exhausted, LARGE, aside, draw_bytes, draw_steps};
 use crate::protocol::message::Raw;
 use crate::results::artifacts::Artifacts;
 use crate::results::kinds::{TooLarge, stored};
@@ -21,6 +22,9 @@ use contextweaver_context::view::{Bounds, Cursor, View, ViewError, automatic, vi
 
 /// Handles or selectors that a failure names, at most.
 const MOST_HINTS: usize = 3;
+
+/// Characters of a selector that a failure repeats, at most.
+const SELECTOR_IN_FAILURE: usize = 80;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,12 +65,14 @@ pub(crate) async fn show(
     };
     let handle = Handle::new(args.handle.as_str());
     let (store, on_disk) = (artifacts.of(caller.session()), artifacts.on_disk);
+    let exhausted = |exhausted| {
+        let selector: String = presentable(&args.selector.to_string()).chars().take(SELECTOR_IN_FAILURE).collect();
+        GatewayError::exhausted(Code::ViewFailed, &format!("the selector {selector}"), exhausted).at(&args.handle)
+    };
     let large = || store.reference(&handle).is_ok_and(|reference| reference.size_bytes > LARGE as u64);
     let shown = if on_disk || large() {
         let handle = handle.clone();
-        let what = format!("the selector {}", args.selector);
         let looking = aside(move || look(&store, &handle, &selector, cursor, media_bytes));
-        let exhausted = |exhausted| GatewayError::exhausted(Code::ViewFailed, &what, exhausted).at(&args.handle);
         looking.await.map_err(exhausted)?
     } else {
         look(&store, &handle, &selector, cursor, media_bytes)
@@ -95,6 +101,7 @@ pub(crate) async fn show(
                 near => failure.with("nearest", near),
             })
         }
+        Err(Unseen::Exhausted(error)) => Err(exhausted(error)),
         Err(Unseen::TooLarge(error)) => Err(failed(error.to_string()).with("reason", "size")),
         Err(Unseen::View { error, views }) => {
             let failure = failed(error.to_string()).with("reason", "selector");
@@ -112,6 +119,8 @@ enum Shown {
 
 /// Why there is nothing to show.
 enum Unseen {
+    /// It is too much work.
+    Exhausted(Exhausted),
     Store(StoreError),
     TooLarge(TooLarge),
     View {
@@ -129,13 +138,23 @@ fn look(
     media_bytes: usize,
 ) -> Result<Shown, Unseen> {
     let reference = store.reference(handle).map_err(Unseen::Store)?;
+    draw_bytes(usize::try_from(reference.size_bytes).unwrap_or(usize::MAX)).map_err(Unseen::Exhausted)?;
     let content = store.get(handle).map_err(Unseen::Store)?;
     if let Some(block) = stored(&content, &reference.media_type, media_bytes) {
         return block.map(Shown::Media).map_err(Unseen::TooLarge);
     }
+    let values = most_values(content.len());
+    let steps = match selector {
+        // Which values there are says nothing: each byte is visited.
+        Selector::Grep { .. } => content.len() as u64,
+        _ => values,
+    };
+    draw_steps(steps).map_err(Unseen::Exhausted)?;
     view(handle, &content, &reference.media_type, selector, cursor, Bounds::default()).map(Shown::Text).map_err(
         |error| {
-            let offered = automatic(&reference, &content).into_iter().take(MOST_HINTS);
+            // It is looked through once more.
+            let offered = draw_steps(values).map(|()| automatic(&reference, &content)).unwrap_or_default();
+            let offered = offered.into_iter().take(MOST_HINTS);
             Unseen::View { error, views: offered.filter_map(|view| serde_json::to_value(view.selector).ok()).collect() }
         },
     )

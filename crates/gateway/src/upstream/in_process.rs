@@ -107,9 +107,11 @@ impl InProcess {
             Err(match exhausted {
                 Exhausted::TooLong(_) => Fault::Timeout(timeout),
                 // It was not asked, or there is an error in its code: neither is over when its connection is made again.
-                Exhausted::Busy(_) | Exhausted::TooMuch(_) | Exhausted::Unreadable | Exhausted::Stopped => {
-                    Fault::Rpc(RpcError::new(INTERNAL_ERROR, exhausted.to_string()))
-                }
+                Exhausted::Busy(_)
+                | Exhausted::TooMuch(_)
+                | Exhausted::Unreadable
+                | Exhausted::Spent(_)
+                | Exhausted::Stopped => Fault::Rpc(RpcError::new(INTERNAL_ERROR, exhausted.to_string())),
             })
         })
     }

@@ -23,8 +23,9 @@ use super::headers::trace_of;
 use super::listener::{Doors, Endpoint, HttpError, Listener, Neighbour, read};
 use super::load::Load;
 use super::reply::{Refused, Reply, whole};
+use crate::common::budget::{Spent, WorkConfig};
 use crate::common::sync::lock;
-use crate::common::work::{BUDGET, Exhausted, aside, places, work_of};
+use crate::common::work::{Exhausted, aside, in_time, places, work_of};
 use crate::config::caller::CallerBounds;
 use crate::config::http::HttpConfig;
 use crate::guard::quota::Quota;
@@ -301,10 +302,17 @@ impl<A: Api> Served<A> {
         let body: Bytes = read(body, longest, config.read_timeout).await?;
         taken.shrink(body.len());
         let answer = self.worked_out(path, &whose, body).await.map_err(|error| {
+            // Its budget is set nowhere.
+            let error = match error {
+                Exhausted::Spent(Spent::Seconds(limit)) => Exhausted::TooLong(limit),
+                other => other,
+            };
             let status = match error {
                 Exhausted::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
                 Exhausted::TooLong(_) => StatusCode::GATEWAY_TIMEOUT,
-                Exhausted::TooMuch(_) | Exhausted::Unreadable | Exhausted::Stopped => StatusCode::INTERNAL_SERVER_ERROR,
+                Exhausted::TooMuch(_) | Exhausted::Unreadable | Exhausted::Spent(_) | Exhausted::Stopped => {
+                    StatusCode::INTERNAL_SERVER_ERROR
+                }
             };
             Refused::text(status, format!("the request {error}"))
         })?;
@@ -329,19 +337,22 @@ impl<A: Api> Served<A> {
 
     /// Answers in the turns of the caller; what may take long has turns of its own.
     async fn worked_out(&self, path: &'static str, whose: &str, body: Bytes) -> Result<Answer, Exhausted> {
-        let api = Arc::clone(&self.api);
+        let (api, budget) = (Arc::clone(&self.api), WorkConfig::default());
         if !self.api.is_long(path) {
-            return work_of(whose, aside(move || api.answer(path, &body))).await;
+            return work_of(whose, budget, aside(move || api.answer(path, &body))).await;
         }
-        let turn = tokio::time::timeout(BUDGET, Arc::clone(&self.long).acquire_owned());
-        let turn = turn.await.map_err(|_| Exhausted::Busy(BUDGET))?;
-        // The turn ends with the work, also where nobody waits for it any more.
-        let working = aside(move || {
-            let answer = api.answer(path, &body);
-            drop(turn);
-            answer
-        });
-        work_of(&format!("{whose}, long"), working).await
+        let turn = Arc::clone(&self.long).acquire_owned();
+        let working = async move {
+            let turn = in_time(turn).await?;
+            // The turn ends with the work, also where nobody waits for it any more.
+            let answering = aside(move || {
+                let answer = api.answer(path, &body);
+                drop(turn);
+                answer
+            });
+            answering.await
+        };
+        work_of(&format!("{whose}, long"), budget, working).await
     }
 
     fn not_allowed(&self, allowed: &'static str) -> Response<Reply> {

@@ -268,7 +268,7 @@ async fn post(
     place.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let of_text = |error: WireError| Refused::rpc(StatusCode::BAD_REQUEST, error.id().cloned(), error.to_rpc());
-    match parsed(client, text).await?.map_err(of_text)? {
+    match parsed(shared, client, text).await?.map_err(of_text)? {
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
@@ -299,13 +299,14 @@ async fn post(
     }
 }
 
-/// The message that a text is. A long one is read in the turns of its caller, as all of its long work is.
-async fn parsed(client: &Identity, text: Bytes) -> Result<Result<Message, WireError>, Refused> {
+/// The message that a text is. A long one is read in the turns of its caller, as all of its long work is; what request it is is
+/// not known before, so that this has a budget of its own.
+async fn parsed(shared: &Shared, client: &Identity, text: Bytes) -> Result<Result<Message, WireError>, Refused> {
     if text.len() <= LONG_MESSAGE {
         return Ok(Message::parse_of_client(text));
     }
-    let tenant = client.tenant();
-    let read = Box::pin(work_of(&tenant, in_turn(|| Message::parse_of_client(text))));
+    let (tenant, budget) = (client.tenant(), shared.live.now().config().work);
+    let read = Box::pin(work_of(&tenant, budget, in_turn(|| Message::parse_of_client(text))));
     read.await
         .map_err(|exhausted| Refused::text(StatusCode::SERVICE_UNAVAILABLE, format!("reading the request {exhausted}")))
 }
