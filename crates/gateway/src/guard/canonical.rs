@@ -12,6 +12,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
 use crate::common::numbers::{Tokens, digits_beyond, is_held};
+use crate::protocol::strict::{MOST_VALUES, has_at_most};
 
 /// Whole numbers of less than this are written without an exponent when they came as a double.
 const PLAIN: i32 = 21;
@@ -28,9 +29,10 @@ pub(crate) fn canonical_as_written(written: &str, value: &Value) -> String {
     if is_all_held(written) { canonical(value) } else { rewritten(written, Form::Canonical) }
 }
 
-/// The canonical text of what `written` says; `None` where it is not JSON.
+/// The canonical text of what `written` says; `None` where it is not JSON, or of so many values that they are not read at
+/// once.
 pub(crate) fn canonical_of(written: impl AsRef<[u8]>) -> Option<String> {
-    let written = std::str::from_utf8(written.as_ref()).ok()?;
+    let written = std::str::from_utf8(written.as_ref()).ok().filter(|written| has_at_most(written, MOST_VALUES))?;
     serde_json::from_str(written).ok().map(|value| canonical_as_written(written, &value))
 }
 

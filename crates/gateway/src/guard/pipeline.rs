@@ -38,7 +38,7 @@ use super::repairs::Repairs;
 use super::result_schema::ResultSchema;
 use super::schema::{Finding, OnInvalid, explosive_among};
 use super::shared::Shared;
-use super::sign::{Signature, Signatures};
+use super::sign::Signatures;
 use super::state::{MemoryState, Pinned, State};
 use super::visibility::Hidden;
 use crate::common::error::{Code, GatewayError};
@@ -385,10 +385,14 @@ impl Guards {
         &self.signatures
     }
 
-    /// The signature of one attempt of a call to `upstream`; `None` when it is not signed.
-    pub(crate) fn sign(&self, call: &GuardedCall<'_>, upstream: &str) -> Option<Signature> {
-        let item = call.item.filter(|_| self.rows_of(call.route).any(|row| row.name == SIGNATURE))?;
-        self.signatures.sign_call(upstream, &item.name, || call.canonical_arguments())
+    /// The canonical arguments of a call to `upstream` each attempt of which is signed; `None` when it is not.
+    ///
+    /// # Errors
+    /// Making them is too much for the request.
+    pub(crate) async fn to_sign(&self, call: &GuardedCall<'_>, upstream: &str) -> Result<Option<String>, GatewayError> {
+        let is_signed =
+            self.rows_of(call.route).any(|row| row.name == SIGNATURE) && self.signatures.signs_for(upstream);
+        if is_signed { call.canonical_in_turn().await.map(Some) } else { Ok(None) }
     }
 
     /// How texts of upstreams are cleaned.

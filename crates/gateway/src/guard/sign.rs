@@ -27,6 +27,7 @@ use super::shared::{Shared, SpendError};
 use super::state::NonceKind;
 use crate::common::error::{Code, GatewayError};
 use crate::common::settings::{ExpandError, FieldError, duration};
+use crate::common::work::{Exhausted, LARGE, in_turn_if};
 use crate::protocol::message::{Members, Raw};
 use contextweaver_core::text::hex;
 
@@ -432,42 +433,46 @@ impl Signatures {
         let now = self.shared.wall.now();
         // A call without arguments is signed like one with an empty object.
         let none = RawValue::from_string("{}".to_owned()).unwrap_or_default();
-        let at = signing.verify_call(&signature, tool, arguments.unwrap_or(&none), now)?;
+        let arguments = arguments.unwrap_or(&none);
+        // Whoever sends them need not have a key.
+        let verify = || signing.verify_call(&signature, tool, arguments, now);
+        let at = in_turn_if(arguments.get().len() > LARGE, verify).await.map_err(|_| SignatureError::Full)??;
         let (nonce, most) = (format!("{}:{}", signature.key, signature.nonce), signing.max_nonces);
         // What is older than the window is refused for its time alone.
         self.shared.spend(NonceKind::Call, nonce, now.saturating_sub(signing.window), at, most).await?;
         Ok(Some(signature))
     }
 
-    /// The answer to a client's call, signed as the call was.
-    pub(crate) fn sign_answer(&self, call: &Signature, answer: Raw) -> Raw {
-        match &self.config {
-            Some(signing) => signing.sign_result(&answer, call, self.shared.wall.now()),
-            None => answer,
-        }
+    /// The answer to a client's call, signed as the call was. For that of a large one this waits for its turn.
+    ///
+    /// # Errors
+    /// The turn did not come.
+    pub(crate) async fn sign_answer(&self, call: &Signature, answer: Raw) -> Result<Raw, Exhausted> {
+        let Some(signing) = &self.config else { return Ok(answer) };
+        let sign = || signing.sign_result(&answer, call, self.shared.wall.now());
+        in_turn_if(answer.bytes().len() > LARGE, sign).await
     }
 
-    /// The signature of a call of an upstream, whose canonical arguments are asked for where it is signed; `None` for an
-    /// upstream that shares no key.
-    pub(crate) fn sign_call(
-        &self,
-        upstream: &str,
-        tool: &str,
-        arguments: impl FnOnce() -> String,
-    ) -> Option<Signature> {
+    /// Whether calls of an upstream are signed.
+    pub(super) fn signs_for(&self, upstream: &str) -> bool {
+        self.config.as_ref().is_some_and(|signing| signing.upstreams.contains_key(upstream))
+    }
+
+    /// The signature of a call of an upstream with these canonical arguments; `None` for an upstream that shares no key.
+    pub(crate) fn sign_call(&self, upstream: &str, tool: &str, arguments: &str) -> Option<Signature> {
         let signing = self.config.as_ref()?;
-        signing.sign_canonical(signing.upstreams.get(upstream)?, tool, &arguments(), self.shared.wall.now())
+        signing.sign_canonical(signing.upstreams.get(upstream)?, tool, arguments, self.shared.wall.now())
     }
 
-    /// The answer of an upstream to a call signed with `call`: its own signature is checked and removed.
+    /// The answer of an upstream to a call signed with `call`: its own signature is checked and removed. For a large one this
+    /// waits for its turn.
     ///
     /// # Errors
     /// [`SignatureError`].
-    pub(crate) fn verify_answer(&self, call: Option<&Signature>, answer: &Raw) -> Result<Raw, SignatureError> {
-        match (&self.config, call) {
-            (Some(signing), Some(call)) => signing.verify_result(answer, call, self.shared.wall.now()),
-            _ => Ok(answer.clone()),
-        }
+    pub(crate) async fn verify_answer(&self, call: Option<&Signature>, answer: &Raw) -> Result<Raw, SignatureError> {
+        let (Some(signing), Some(call)) = (&self.config, call) else { return Ok(answer.clone()) };
+        let verify = || signing.verify_result(answer, call, self.shared.wall.now());
+        in_turn_if(answer.bytes().len() > LARGE, verify).await.map_err(|_| SignatureError::Full)?
     }
 }
 
@@ -519,6 +524,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::guard::limits::SteadyClock;
+    use crate::guard::state::MemoryState;
+    use crate::protocol::strict::MOST_VALUES;
+    use crate::tests::shop::run;
+    use contextweaver_context::store::{Clock, SystemClock};
 
     fn raw(value: &Value) -> Box<RawValue> {
         Raw::of(value).to_raw_value()
@@ -579,6 +589,28 @@ mod tests {
         assert_eq!(altered(&|signature| signature.mac.clear()), SignatureError::Invalid);
         assert_eq!(altered(&|signature| signature.mac = "xyz".to_owned()), SignatureError::Malformed);
         assert_eq!(config.sign_call("none", "tool", &arguments, NOW), None);
+    }
+
+    /// Whoever sends it need not have a key.
+    #[test]
+    fn a_call_of_very_many_values_is_not_read_and_a_large_one_is_read_in_its_turn() {
+        let text = |values: usize| RawValue::from_string(format!("[{}1]", "1,".repeat(values - 2))).unwrap();
+        let (many, large) = (text(MOST_VALUES + 1), text(MOST_VALUES));
+        let config = config();
+        let signature = config.sign_call("one", "tool", &large, SystemClock.now()).unwrap();
+        assert_eq!(config.verify_call(&signature, "tool", &many, NOW), Err(SignatureError::Malformed));
+        run(async move {
+            let shared =
+                Shared::new(Arc::new(MemoryState::default()), Arc::new(SteadyClock::default()), Arc::new(SystemClock));
+            let signatures = Signatures::new(Some(config), shared);
+            let verifying = tokio::spawn(async move {
+                signatures.verify_call("tool", Some(&large), Some(&raw(&json!(signature)))).await.map(drop)
+            });
+            // The only thread that serves goes on with what comes next.
+            tokio::spawn(tokio::task::yield_now()).await.unwrap();
+            assert!(!verifying.is_finished());
+            assert_eq!(verifying.await.unwrap(), Ok(()));
+        });
     }
 
     #[test]

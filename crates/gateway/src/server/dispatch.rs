@@ -218,7 +218,9 @@ impl Dispatcher {
                 let answer = self.checked_call(caller, &params).await?;
                 // What is signed is what goes out.
                 let answer = if caller.is_modern() { stateless::completed("tools/call", answer) } else { answer };
-                Ok(signatures.sign_answer(&call, answer))
+                signatures.sign_answer(&call, answer).await.map_err(|exhausted| {
+                    GatewayError::exhausted(Code::UpstreamError, "signing the answer", exhausted).to_rpc()
+                })
             }
             Err(error) => {
                 self.telemetry.signature_refused(caller.session(), Signed::Call, &error);

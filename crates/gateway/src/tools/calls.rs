@@ -147,9 +147,10 @@ impl Calls {
         id: &str,
     ) -> Result<(Raw, Duration), GatewayError> {
         let context = &call.context;
+        let (signatures, to_sign) = (self.guards.signatures(), self.guards.to_sign(call, upstream.name()).await?);
         let attempt = || async {
             // A signature is accepted once: each attempt has its own.
-            let signature = self.guards.sign(call, upstream.name());
+            let signature = to_sign.as_ref().and_then(|text| signatures.sign_call(upstream.name(), &item.name, text));
             let params = match call.route {
                 Route::Resource => arguments.clone(),
                 _ => call_params(&item.name, arguments, signature.as_ref()),
@@ -195,7 +196,7 @@ impl Calls {
             };
             upstream.shown(fault).to_error(upstream.name()).at(id).requiring(required)
         })?;
-        let verified = self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
+        let verified = signatures.verify_answer(signature.as_ref(), &answer).await.map_err(|error| {
             self.telemetry.signature_refused(call.caller.session(), Signed::Answer, &error);
             error.of_answer(&answer).at(id)
         });
