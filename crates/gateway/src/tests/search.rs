@@ -163,6 +163,8 @@ fn what_does_not_fit_is_answered_with_what_would() {
         let said: Value = serde_json::from_str(&ask(&gateway, &caller, "tool_execute", wrong).await).unwrap();
         assert_eq!(said["details"]["arguments"], r#"{title?: string, state?: "open"|"closed"}"#);
         assert_eq!(said["details"]["example"], json!({"title": "T"}));
+        let again = json!({"tool_id": "create_issue", "args": said["details"]["example"]});
+        assert_eq!(ask(&gateway, &caller, "tool_execute", again).await, "done");
         for (tool, arguments) in [
             ("tool_execute", json!({"args": {}})),
             ("tool_browse", json!({"query": "a", "path": "/"})),
