@@ -85,6 +85,8 @@ impl S3Config {
 
 #[cfg(feature = "s3")]
 pub(crate) use store::S3Artifacts;
+#[cfg(all(test, feature = "s3"))]
+pub(crate) use store::tests::stored_objects;
 
 #[cfg(feature = "s3")]
 mod store {
@@ -369,7 +371,7 @@ mod store {
     }
 
     #[cfg(test)]
-    mod tests {
+    pub(super) mod tests {
         use object_store::memory::InMemory;
 
         use super::*;
@@ -378,6 +380,29 @@ mod store {
         fn of(bucket: &Arc<InMemory>, prefix: &str) -> S3Artifacts {
             let bucket: Arc<dyn ObjectStore> = Arc::<InMemory>::clone(bucket);
             S3Artifacts::of(bucket, "s3://test".to_owned(), prefix).unwrap()
+        }
+
+        /// Objects as they are stored; and what reads what one says of itself.
+        pub(crate) fn stored_objects() -> (Vec<String>, impl Fn(&[u8])) {
+            let store = of(&Arc::default(), "");
+            let objects = [("text/plain", "the answer", "two\nlines"), ("application/json", "é \"q\"\n", "{\"a\":1}")];
+            let stored = objects.map(|(media_type, label, bytes)| {
+                let handle = Handle::new("artifact:result:0");
+                store.put(&handle, bytes.as_bytes(), media_type, label).unwrap();
+                let (path, bucket) = (store.path_of(&handle), Arc::clone(&store.bucket));
+                let stored = store.wait(async move { bucket.get(&path).await?.bytes().await }).unwrap().unwrap();
+                String::from_utf8(stored.to_vec()).unwrap()
+            });
+            let read = |input: &[u8]| {
+                if let Some((reference, start)) = head(input) {
+                    assert!(start <= input.len());
+                    let mut again = serde_json::to_vec(&reference).unwrap();
+                    again.push(b'\n');
+                    assert_eq!(head(&again), Some((reference, again.len())), "what is written is read again");
+                }
+            };
+            assert!(stored.iter().all(|object| head(object.as_bytes()).is_some()));
+            (stored.to_vec(), read)
         }
 
         #[test]

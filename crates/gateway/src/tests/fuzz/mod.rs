@@ -1,10 +1,10 @@
 //! Inputs that nobody meant: seeds of every kind of foreign input are mutated and given to what reads them.
 //!
 //! Each parser is a target, and so is a whole conversation: the lines of a client, with what the upstream answers. What
-//! has a checksum gets a right one after it was changed, so that what lies behind the checksum is reached. Every run of
-//! the tests tries inputs for a moment; `scripts/fuzz-test SECONDS` does it for as long as one likes, with other seeds
-//! each time, and reports inputs tried, panics, the longest input and the highest memory of the process. The inputs
-//! follow from the number that the report names, target by target.
+//! has a checksum gets a right one after it was changed, and what is signed a right signature, so that what lies behind
+//! is reached. Every run of the tests tries inputs for a moment; `scripts/fuzz-test SECONDS` does it for as long as one
+//! likes, with other seeds each time, and reports inputs tried, panics, the longest input and the highest memory of the
+//! process. The inputs follow from the number that the report names, target by target.
 
 mod targets;
 
@@ -168,13 +168,13 @@ fn no_input_panics_hangs_or_grows() {
     if let Some(first) = number("FUZZ_FIRST").filter(|first| *first != 0) {
         FIRST.set(first);
     }
-    let (conversing, indexed) = (Conversing::new(), indexed());
+    let (conversing, guarded, indexed) = (Conversing::open(), Conversing::guarded(), indexed());
     // What is mended is taken: changes are not lost behind a checksum.
     let mended = with_checksum(&indexed.1).unwrap();
     assert!(load_router(mended, Arc::clone(&indexed.0), RoutingConfig::default()).is_ok());
     let kept = with_hashes(kept_session().replace("one", "two").as_bytes()).unwrap();
     Session::parse(&kept, Path::new("s")).unwrap();
-    let targets = targets(&conversing, &indexed);
+    let targets = targets((&conversing, &guarded), &indexed);
     let each = asked.map_or(Duration::from_millis(150), Duration::from_secs) / u32::try_from(targets.len()).unwrap();
     let mut report = format!("inputs follow from FUZZ_FIRST={}\n\n", FIRST.get());
     report += "| input | tried | panics | longest |\n|---|---|---|---|\n";

@@ -3,12 +3,15 @@
 //! A target is one row of [`targets`]. What it promises about every input (a view that is bounded, a prompt within its
 //! budget) is asserted there, beside that it neither panics nor hangs.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use memchr::memmem;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json, to_string};
 use sha2::{Digest, Sha256};
@@ -16,30 +19,39 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
 use super::LONGEST;
 use crate::catalog::kept_lists;
 use crate::common::sync::lock;
 use crate::guard::pins::FilePins;
 use crate::guard::schema::compiled;
+use crate::guard::sign::{SIGNATURE, Signature, SigningConfig};
 use crate::guard::state::Pinned;
 use crate::operations::client_edit::{Edit, Form, edited};
 use crate::operations::recording::{Direction, Recorded};
 use crate::protocol::message::{Message, Raw};
+use crate::protocol::stateless::RequestMeta;
 use crate::protocol::strict;
+use crate::protocol::trace_context::TraceContext;
+#[cfg(feature = "s3")]
+use crate::results::s3::stored_objects;
+use crate::server::live::Live;
+use crate::server::requests::{Asked, serve_request};
 use crate::tests::answers::{ANSWERS, CATALOG};
 use crate::tests::shop::{Shop, upstream};
 use crate::transport::http::{issuer_metadata, key_sets, signed_tokens};
 use crate::upstream::sse::EventReader;
 use crate::upstream::token_answers;
 use crate::{
-    AuditCheck, AuditEvent, AuditLine, CallRows, CatalogFile, Client, ClientFile, EventStats, Gateway, GatewayConfig,
-    HttpServer, Place, Playback, RunningStats, SessionRows, Window, convert, serve,
+    AuditCheck, AuditEvent, AuditLine, CallRows, Caller, CallersConfig, CatalogFile, Client, ClientFile, EventStats,
+    Gateway, GatewayConfig, HttpConfig, HttpServer, MODERN_VERSION, Place, Playback, RunningStats,
+    Session as ClientSession, SessionRows, Window, convert, serve,
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
 use contextweaver_context::memory::{LocalMemories, MemorySource, RecallBounds, recall};
-use contextweaver_context::store::{ArtifactStore, MemoryArtifacts, Session};
+use contextweaver_context::store::{ArtifactStore, Clock, MemoryArtifacts, Session, SystemClock};
 use contextweaver_context::view::{Bounds, Cursor as ViewCursor, view};
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
 use contextweaver_core::catalog::{
@@ -47,7 +59,9 @@ use contextweaver_core::catalog::{
 };
 use contextweaver_core::text::Estimator;
 use contextweaver_core::text::sha256_hex;
-use contextweaver_routing::{FeedbackLog, Request, Router, RoutingConfig, load as load_router, save as save_router};
+use contextweaver_routing::{
+    FeedbackLog, NodeId, Request, Router, RoutingConfig, load as load_router, load_graph, save as save_router,
+};
 
 /// What reads foreign input.
 type Reader<'t> = Box<dyn Fn(&[u8]) + 't>;
@@ -75,6 +89,21 @@ const COMPANY: &str = "sandbox: {read: [/srv], memory: 64MiB, processes: 9}\nups
     {passthrough: {issuer: 'https://id.example', audience: c}}}\nhttp: {oauth: {issuer: 'https://id.example', resource: \
     'https://g.example/mcp', scopes: [{scope: read, profile: p}]}, tokens: [{token: t, name: ann}]}\nprofiles: {p: {tools: ['*']}}\n\
     pinning: {mode: block}\naudit: {file: a.jsonl}\n";
+
+/// Callers of an interface over HTTP.
+const CALLERS: [&str; 2] = [
+    "callers:\n- {name: a, token: '${env:TOKEN}'}\n- {name: b, token_file: b.token, metrics: true}\n- {name: c, token: t0ken, \
+     max_requests_per_minute: 60, max_requests: 4, body_limit_bytes: 9}\n",
+    r#"{"callers": [{"name": "a", "token": "s3cret", "token_file": null, "max_requests": null}]}"#,
+];
+
+/// Places in a trace: the two headers, and parameters that name one.
+const PLACES: [&str; 4] = [
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\na=b,c@d=e f",
+    "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00-more\n",
+    r#"{"name":"x","_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b"}}"#,
+    r#"{"_meta":{"progressToken":3}}"#,
+];
 
 const FEEDBACK: &str = "{\"at\":1,\"query\":\"read it\",\"tool\":\"fs:read\",\"useful\":true}\n";
 
@@ -325,6 +354,87 @@ fn recorded_conversations(id: &str) -> Vec<String> {
     vec![conversation(session, "structuredContent"), conversation(stateless, "resource_link")]
 }
 
+/// The guards whose gateway reads signatures, and the state of approvals.
+const GUARDS: &str = ", signing: {keys: {peer: 0123456789abcdef0123456789abcdef}}, \
+                      policy: {rules: [{action: require_approval, tool: report}]}";
+
+/// Conversations with that gateway: a call that a person approves, before and after its upstream asks something too; the same
+/// with a state and signatures that nobody has made; and a call of the handshake era.
+fn guarded_conversations() -> [String; 3] {
+    const MADE: &str = r#""{signature}""#;
+    const MADE_UP: &str = r#"{"key":"peer","timestamp":1790000000000,"nonce":"n","mac":"00ff"}"#;
+    let meta = format!(
+        r#""io.modelcontextprotocol/protocolVersion":"{MODERN_VERSION}","io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{}}}},"#
+    );
+    let call = |tool: &str, meta: &str, signature: &str, more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"tool_execute","arguments":{{"tool_id":"shop:{tool}","args":{{"id":1}}}},"_meta":{{{meta}"contextweaver/signature":{signature}}}{more}}}}}"#
+        )
+    };
+    let ticket =
+        json!({"stage": "approved", "until": 9_999_999_999_999_u64, "nonce": "n", "state": "own", "mac": "00ff"});
+    let answers = |name: &str, content: &str, state: &str| {
+        format!(
+            r#","inputResponses":{{"{name}":{{"action":"accept","content":{{{content}}}}}}},"requestState":{state}"#
+        )
+    };
+    let (yes, state) = (r#""approve":true"#, r#""{state}""#);
+    let approved = [
+        call("report", &meta, MADE, ""),
+        call("report", &meta, MADE, &answers("contextweaver/approval", yes, state)),
+        call("report", &meta, MADE, &answers("who", r#""name":"x""#, state)),
+        r#"{"resultType":"input_required","requestState":"own state","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}}}"#.to_owned(),
+    ];
+    let made_up = [
+        call("report", &meta, MADE, &answers("contextweaver/approval", yes, &json!(ticket.to_string()).to_string())),
+        call("report", &meta, MADE_UP, ""),
+        call("price", &meta, MADE, ""),
+        format!(r#"{{"content":[{{"type":"text","text":"7"}}],"_meta":{{"contextweaver/signature":{MADE_UP}}}}}"#),
+    ];
+    let shaken = [
+        CONVERSATION.lines().next().unwrap_or_default().to_owned(),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        call("price", "", MADE, ""),
+        r#"{"content":[{"type":"text","text":"the price is 7"}],"_meta":{"k":1}}"#.to_owned(),
+    ];
+    [approved, made_up, shaken].map(|[first, second, third, answer]| format!("{first}\n{second}\n{third}\n\0{answer}"))
+}
+
+/// The answer with a signature, where its call has one and it has none of its own.
+fn signed(signing: Option<&SigningConfig>, params: Option<&Raw>, answer: Raw) -> Raw {
+    let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
+    let call = Signature::deserialize(&params["_meta"][SIGNATURE]).ok();
+    match signing.zip(call) {
+        Some((signing, call)) if memmem::find(answer.bytes(), SIGNATURE.as_bytes()).is_none() => {
+            signing.sign_result(&answer, &call, SystemClock.now())
+        }
+        _ => answer,
+    }
+}
+
+/// The request with a signature in the place of `"{signature}"`.
+fn with_signature<'l>(line: &'l str, signing: &SigningConfig) -> Cow<'l, str> {
+    #[derive(Deserialize)]
+    struct Line<'l> {
+        #[serde(borrow)]
+        params: Params<'l>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'p> {
+        name: String,
+        #[serde(borrow)]
+        arguments: Option<&'p RawValue>,
+    }
+    let none = RawValue::from_string("{}".to_owned()).unwrap();
+    let signature = serde_json::from_str::<Line<'_>>(line).ok().and_then(|Line { params }| {
+        signing.sign_call("peer", &params.name, params.arguments.unwrap_or(&none), SystemClock.now())
+    });
+    match signature {
+        Some(signature) => line.replace(r#""{signature}""#, &to_string(&signature).unwrap()).into(),
+        None => line.into(),
+    }
+}
+
 /// The catalog of an index file, and the file.
 pub(super) fn indexed() -> (Arc<Catalog>, Vec<u8>) {
     let tools = json!([
@@ -337,11 +447,34 @@ pub(super) fn indexed() -> (Arc<Catalog>, Vec<u8>) {
     (catalog, save_router(&router).unwrap())
 }
 
+/// The header of an index file, its length with the end of its line, and what follows.
+fn parted(file: &[u8]) -> Option<(Map<String, Value>, usize, &[u8])> {
+    let end = file.iter().position(|byte| *byte == b'\n')?;
+    Some((serde_json::from_slice(file.get(..end)?).ok()?, end + 1, file.get(end + 1..)?))
+}
+
+/// The index and the graph of an index file.
+fn halves<'f>(header: &Map<String, Value>, payload: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
+    let graph = usize::try_from(header.get("graph_bytes")?.as_u64()?).ok()?;
+    payload.split_at_checked(payload.len().checked_sub(graph)?)
+}
+
+/// An index file with this graph in the place of its own.
+fn with_graph(file: &[u8], graph: &[u8]) -> Option<Vec<u8>> {
+    let (mut header, length, payload) = parted(file)?;
+    let (index, _) = halves(&header, payload)?;
+    header.insert("graph_bytes".to_owned(), graph.len().into());
+    joined(header, length, &[index, graph].concat())
+}
+
 /// An index file whose header has the checksum of what follows.
 pub(super) fn with_checksum(file: &[u8]) -> Option<Vec<u8>> {
-    let end = file.iter().position(|byte| *byte == b'\n')?;
-    let (head, payload) = (file.get(..end)?, file.get(end + 1..)?);
-    let mut header: Map<String, Value> = serde_json::from_slice(head).ok()?;
+    let (header, length, payload) = parted(file)?;
+    joined(header, length, payload)
+}
+
+/// The same of its parts. The header is filled up to a multiple of `length`, which keeps what follows in its alignment.
+fn joined(mut header: Map<String, Value>, length: usize, payload: &[u8]) -> Option<Vec<u8>> {
     let mut digest = Sha256::new();
     for length in header.get("index_bytes")?.as_array()? {
         digest.update(length.as_u64()?.to_le_bytes());
@@ -350,7 +483,7 @@ pub(super) fn with_checksum(file: &[u8]) -> Option<Vec<u8>> {
     let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     header.insert("payload_sha256".to_owned(), hex.into());
     let mut mended = serde_json::to_vec(&header).ok()?;
-    mended.resize((mended.len() + 1).next_multiple_of(end + 1) - 1, b' ');
+    mended.resize((mended.len() + 1).next_multiple_of(length) - 1, b' ');
     mended.push(b'\n');
     mended.extend_from_slice(payload);
     Some(mended)
@@ -423,21 +556,39 @@ pub(super) struct Conversing {
 const TOKEN: &str = "0123456789abcdef";
 
 impl Conversing {
-    pub(super) fn new() -> Self {
+    /// A gateway without guards.
+    pub(super) fn open() -> Self {
+        Self::with("")
+    }
+
+    /// A gateway that signs and checks signatures, and asks before one tool is called.
+    pub(super) fn guarded() -> Self {
+        Self::with(GUARDS)
+    }
+
+    /// A gateway with this in its configuration beside what every one has.
+    fn with(more: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let answer: Arc<Mutex<Option<Raw>>> = Arc::default();
         let (told, shop) = (Arc::clone(&answer), Shop::called("shop"));
         let mut config = GatewayConfig::parse(
-            &format!("{{firewall: {{threshold_chars: 20}}, http: {{token: '{TOKEN}'}}}}"),
+            &format!("{{firewall: {{threshold_chars: 20}}, http: {{token: '{TOKEN}'}}{more}}}"),
             Path::new("."),
             &|_| None,
         )
         .unwrap();
         config.http.listen.set_port(0);
         let http = config.http.clone();
-        let reply = move |method: &str, params: Option<&Raw>| match lock(&told).clone() {
-            Some(answer) if matches!(method, "tools/call" | "resources/read") => Ok(answer),
-            _ => shop.answer(method, params),
+        if let Some(signing) = &mut config.guards.signing {
+            signing.upstreams.insert("shop".to_owned(), "peer".to_owned());
+        }
+        let signing = config.guards.signing.clone();
+        let reply = move |method: &str, params: Option<&Raw>| {
+            let answer = match lock(&told).clone() {
+                Some(answer) if matches!(method, "tools/call" | "resources/read") => answer,
+                _ => shop.answer(method, params)?,
+            };
+            Ok(signed(signing.as_ref(), params, answer))
         };
         config.upstreams.insert("shop".to_owned(), upstream(reply));
         let gateway = runtime.block_on(Gateway::start(config)).unwrap();
@@ -464,17 +615,48 @@ impl Conversing {
         let answer = self.runtime.block_on(async { tokio::time::timeout(LONGEST, asked).await });
         let answer = answer.expect("the connection hangs");
         // A request in the older version is answered in it.
-        let is_older = memchr::memmem::find(input, b"HTTP/1.0").is_some() && answer.starts_with(b"HTTP/1.0 ");
+        let is_older = memmem::find(input, b"HTTP/1.0").is_some() && answer.starts_with(b"HTTP/1.0 ");
         assert!(answer.is_empty() || is_older || answer.starts_with(b"HTTP/1.1 "), "{}", answer.escape_ascii());
     }
 
-    fn converse(&self, input: &[u8]) {
+    /// The lines of a client; its upstream answers with what is behind a NUL.
+    fn told<'i>(&self, input: &'i [u8]) -> &'i [u8] {
         let (said, answer) = input.split_at(input.iter().position(|byte| *byte == 0).unwrap_or(input.len()));
-        *lock(&self.answer) =
-            serde_json::from_slice::<&serde_json::value::RawValue>(answer.get(1..).unwrap_or_default())
-                .ok()
-                .map(Raw::of);
-        let said = Cursor::new(said.to_vec());
+        let answer = serde_json::from_slice::<&RawValue>(answer.get(1..).unwrap_or_default());
+        *lock(&self.answer) = answer.ok().map(Raw::of);
+        said
+    }
+
+    /// The results that a client gets which makes its requests one after the other. Where they have `"{signature}"`, they
+    /// are signed, and where they have `"{state}"`, they bring back the last state that a result has.
+    fn converse_in_turns(&self, input: &[u8]) -> Vec<Value> {
+        let said = String::from_utf8_lossy(self.told(input));
+        let signing = self.gateway.config().guards.signing.as_ref().unwrap();
+        let (session, live) = (ClientSession::new("s"), Live::from(Arc::clone(&self.gateway)));
+        let (mut state, mut results) = (Value::Null, Vec::new());
+        for line in said.split('\n') {
+            let line = line.replace(r#""{state}""#, &state.to_string());
+            let line = with_signature(&line, signing).into_owned();
+            let Ok(Message::Request { id, method, params }) = Message::parse_of_client(line.into()) else { continue };
+            let Ok(client) = RequestMeta::read(params.as_ref()).client() else { continue };
+            let client = client.map_or_else(|| session.client(), Arc::new);
+            // What else it is told, it does not hear.
+            let caller = Caller::new(Arc::clone(&session), client, mpsc::channel(1).0);
+            let asked = Asked { id: &id, method: &method, params: params.as_ref() };
+            let served = serve_request(&live, &caller, (&asked, session.begin(&id)), std::future::ready(()));
+            let ended = self.runtime.block_on(async { tokio::time::timeout(LONGEST, served).await });
+            let result = ended.expect("the conversation hangs").and_then(Result::ok);
+            let result: Value = result.and_then(|result| result.read().ok()).unwrap_or_default();
+            if let Some(given) = result.get("requestState") {
+                state = given.clone();
+            }
+            results.push(result);
+        }
+        results
+    }
+
+    fn converse(&self, input: &[u8]) {
+        let said = Cursor::new(self.told(input).to_vec());
         let serving = serve(Arc::clone(&self.gateway), said, tokio::io::sink());
         let ended = self.runtime.block_on(async { tokio::time::timeout(LONGEST, serving).await });
         assert!(ended.is_ok(), "the conversation hangs");
@@ -485,7 +667,23 @@ fn text(input: &[u8]) -> &str {
     std::str::from_utf8(input).unwrap_or_default()
 }
 
-pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>)) -> Vec<Target<'t>> {
+/// What reads what an object in a bucket says of itself.
+#[cfg(feature = "s3")]
+fn of_a_bucket<'t>() -> Vec<Target<'t>> {
+    let (objects, read) = stored_objects();
+    vec![Target::new("object in a bucket", &objects, read)]
+}
+
+/// Nothing: this build has no buckets.
+#[cfg(not(feature = "s3"))]
+fn of_a_bucket<'t>() -> Vec<Target<'t>> {
+    Vec::new()
+}
+
+pub(super) fn targets<'t>(
+    (conversing, guarded): (&'t Conversing, &'t Conversing),
+    indexed: &'t (Arc<Catalog>, Vec<u8>),
+) -> Vec<Target<'t>> {
     let message = |input: &[u8]| {
         let parsed = Message::parse(Bytes::copy_from_slice(input));
         if let Ok(Message::Request { params, .. }) = parsed {
@@ -531,6 +729,39 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
             if let Ok(router) = load_router(bytes, Arc::clone(catalog), RoutingConfig::default()) {
                 let _ = router.route(&Request { query: "read a file".to_owned(), ..Request::default() });
             }
+        }
+    };
+    let (header, _, payload) = parted(&indexed.1).unwrap();
+    let own_graph = halves(&header, payload).unwrap().1.to_vec();
+    let graph = |input: &[u8]| {
+        let Ok(graph) = load_graph(with_graph(&indexed.1, input).unwrap()) else { return false };
+        assert_eq!(graph.walk(NodeId::ROOT, usize::MAX).count(), graph.len(), "every node has one place");
+        assert_eq!(graph.size(NodeId::ROOT), graph.items());
+        true
+    };
+    assert!(graph(&own_graph));
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("b.token"), "s3cret\n").unwrap();
+    let callers = move |input: &[u8]| {
+        let parsed = CallersConfig::parse(text(input), folder.path(), &|name| Some(name.to_owned()));
+        let mut config = HttpConfig::default();
+        let Some(Ok(())) = parsed.ok().map(|callers| callers.admit(&mut config)) else { return false };
+        assert!(!config.tokens.is_empty(), "somebody is let in");
+        assert_eq!(config.tokens.len(), config.callers.len(), "each caller has a token and bounds of its own");
+        true
+    };
+    assert!(CALLERS.iter().all(|written| callers(written.as_bytes())));
+    let place = |input: &[u8]| {
+        let input = text(input);
+        let (parent, state) = input.split_once('\n').unwrap_or((input, ""));
+        if let Some(place) = TraceContext::parse(parent, Some(state)) {
+            let passed_on = place.set_in(None);
+            assert_eq!(TraceContext::of_params(Some(&passed_on)), Some(place), "a place is passed on as it is");
+        }
+        if let Ok(params) = serde_json::from_str::<&RawValue>(input).map(Raw::of)
+            && let Some(place) = TraceContext::of_params(Some(&params))
+        {
+            drop(place.set_in(Some(&params)));
         }
     };
     let session = |input: &[u8]| {
@@ -657,7 +888,7 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
     let messages: Vec<String> = conversations[0].lines().map(str::to_owned).chain(recorded).collect();
     let gateway_schema = include_str!("../../../../../schemas/routing.json");
     let kept = kept_session();
-    vec![
+    let all = vec![
         Target::new("message", &messages, message),
         Target::new(
             "event stream",
@@ -667,6 +898,10 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         Target::new("configuration", &[CONFIG, COMPANY, r#"{"upstreams": {"a": {"command": "x"}}}"#], |input| {
             let _ = GatewayConfig::parse(text(input), Path::new("/"), &|name| Some(name.to_owned()));
         }),
+        Target::new("callers", &CALLERS, move |input| {
+            let _ = callers(input);
+        }),
+        Target::new("place in a trace", &PLACES, place),
         Target::new(
             "configuration of contexts",
             &["[budgets]\nanswer = 100\n[firewall]\nthreshold_chars = 3\n"],
@@ -724,10 +959,37 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         }),
         Target::new("session file", &[SESSION, &kept], session),
         Target { name: "index file", seeds: vec![indexed.1.clone()], read: Box::new(index) },
+        Target {
+            name: "choice graph",
+            seeds: vec![own_graph],
+            read: Box::new(move |input: &[u8]| {
+                let _ = graph(input);
+            }),
+        },
         Target::new("recording", &[&[RECORDING], &RECORDED[..]].concat(), recording),
         Target::new("request over HTTP", &requests, |input| conversing.ask(input)),
         Target::new("conversation", &conversations, |input| conversing.converse(input)),
-    ]
+        Target::new("guarded conversation", &guarded_conversations(), |input| drop(guarded.converse_in_turns(input))),
+    ];
+    all.into_iter().chain(of_a_bucket()).collect()
+}
+
+#[test]
+fn what_is_signed_and_approved_is_taken_and_what_is_made_up_is_not() {
+    let guarded = Conversing::guarded();
+    let [approved, made_up, shaken] =
+        guarded_conversations().map(|conversation| guarded.converse_in_turns(conversation.as_bytes()));
+    let asked = |result: &Value| result["inputRequests"].as_object().and_then(|asked| asked.keys().next()).cloned();
+    let said = |result: &Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        approved.iter().map(asked).collect::<Vec<_>>(),
+        ["contextweaver/approval", "who", "who"].map(|name| Some(name.to_owned()))
+    );
+    assert!(approved.iter().all(|result| result["_meta"][SIGNATURE].is_object()), "{approved:?}");
+    assert_eq!(asked(&made_up[0]).as_deref(), Some("contextweaver/approval"), "{made_up:?}");
+    assert!(said(&made_up[1]).contains("AUTH_FAILED"), "{made_up:?}");
+    assert!(said(&made_up[2]).contains("the answer is refused: its signature is not valid"), "{made_up:?}");
+    assert!(shaken[1]["_meta"][SIGNATURE].is_object() && said(&shaken[1]).contains("the price is 7"), "{shaken:?}");
 }
 
 #[test]
