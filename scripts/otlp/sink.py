@@ -157,7 +157,10 @@ def main(contextweaver, server, folder):
         assert found["mcp.method.name"] == "tools/call" and found["gen_ai.operation.name"] == "execute_tool", found
         assert span.name.startswith("tools/call ") and span.end_time_unix_nano >= span.start_time_unix_nano > 0
         assert span.status.code == Status.STATUS_CODE_UNSET
+        assert found["network.transport"] == "pipe", found
     assert (above.name, below.name) == ("tools/call tool_execute", "tools/call echo")
+    # The first call is the second request.
+    assert attributes(above.attributes)["jsonrpc.request.id"] == "2"
     assert attributes(below.attributes)["gen_ai.tool.name"] == "echo"
     assert attributes(below.attributes)["contextweaver.upstream"] == "well"
     failed = [span for span in spans if span.status.code == Status.STATUS_CODE_ERROR]
@@ -181,9 +184,19 @@ def main(contextweaver, server, folder):
         ("gen_ai.tool.name", tool),
     )
     assert calls[key("well:echo", "OK")] == 1 and calls[key("ill:echo", "UPSTREAM_ERROR")] == 1, calls
-    for point in metrics["mcp.server.operation.duration"].histogram.data_points:
-        assert sum(point.bucket_counts) == point.count > 0 and point.sum > 0, point
-        assert len(point.bucket_counts) == len(point.explicit_bounds) + 1, point
+    durations = {}
+    for name in ("mcp.server.operation.duration", "mcp.client.operation.duration"):
+        for point in metrics[name].histogram.data_points:
+            assert sum(point.bucket_counts) == point.count > 0 and point.sum > 0, point
+            assert len(point.bucket_counts) == len(point.explicit_bounds) + 1, point
+            durations[name, tuple(sorted(attributes(point.attributes).items()))] = point.count
+    operation = {"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool"}
+    for name, more, count in [
+        ("mcp.server.operation.duration", {"gen_ai.tool.name": "tool_execute"}, 2),
+        ("mcp.client.operation.duration", {"contextweaver.upstream": "well"}, 1),
+        ("mcp.client.operation.duration", {"contextweaver.upstream": "ill", "error.type": "UPSTREAM_ERROR"}, 1),
+    ]:
+        assert durations.get((name, tuple(sorted({**operation, **more}.items())))) == count, durations
     print(f"otlp-test: {len(spans)} spans and {len(metrics)} metrics, as OpenTelemetry reads them")
 
 

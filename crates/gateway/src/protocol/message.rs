@@ -77,6 +77,11 @@ impl Raw {
         if is_plain { self.clone() } else { read().unwrap_or_else(|| self.clone()) }
     }
 
+    /// An id as a text: a number as it is written, a text without its quotes.
+    pub(crate) fn id_text(&self) -> Cow<'_, str> {
+        self.read::<String>().map_or_else(|_| String::from_utf8_lossy(&self.0), Cow::Owned)
+    }
+
     /// The text as a raw value, for embedding into what is serialised.
     #[must_use]
     pub fn to_raw_value(&self) -> Box<RawValue> {
@@ -650,6 +655,13 @@ mod tests {
                 "{}",
                 error.message
             );
+        }
+    }
+
+    #[test]
+    fn an_id_is_told_as_a_number_is_written_and_without_quotes() {
+        for (id, text) in [("7", "7"), ("1.50", "1.50"), ("\"7\"", "7"), (r#""a\u0062""#, "ab")] {
+            assert_eq!(Raw::of_text(id.to_owned()).id_text(), text);
         }
     }
 

@@ -11,4 +11,5 @@ pub(crate) mod stateless;
 pub(crate) mod strict;
 pub(crate) mod subscription;
 pub(crate) mod trace_context;
+pub(crate) mod transport;
 pub(crate) mod versions;

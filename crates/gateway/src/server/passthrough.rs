@@ -136,7 +136,7 @@ impl Passthrough {
         }
         match (self.upstreams.only(), method) {
             (Some(upstream), "tools/list") => {
-                let page = pass(upstream, caller, Questions::AsTheyCame, method, params).await;
+                let page = self.pass(upstream, caller, Questions::AsTheyCame, method, params).await;
                 page.map(|page| upstream.select_of(page)).map_err(|failed| failed.error)
             }
             (Some(upstream), _) => self.pass_to_only(upstream, caller, method, params).await,
@@ -195,14 +195,44 @@ impl Passthrough {
         params: Option<&Raw>,
     ) -> Passed {
         let name = caller.trace().and_then(|_| stateless::named(method, params));
-        let mut span =
-            self.telemetry.upstream_span(caller, upstream.name(), method, name.as_deref().unwrap_or_default());
+        let named = (upstream.name(), upstream.transport());
+        let mut span = self.telemetry.upstream_span(caller, named, method, name.as_deref().unwrap_or_default());
         let inside = span.as_ref().map(|span| span.context().set_in(params));
-        let outcome = pass(upstream, caller, questions, method, inside.as_ref().or(params)).await;
+        let outcome = self.pass(upstream, caller, questions, method, inside.as_ref().or(params)).await;
         if let (Some(span), Err(failed)) = (&mut span, &outcome) {
             span.fail(failed.error.code.to_string());
         }
         outcome
+    }
+
+    /// Passes a request on as it is.
+    async fn pass(
+        &self,
+        upstream: &Upstream,
+        caller: &Caller,
+        questions: Questions,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Passed {
+        #[derive(Deserialize, Default)]
+        struct Progress<'p> {
+            #[serde(rename = "_meta", borrow)]
+            meta: Option<Meta<'p>>,
+        }
+        #[derive(Deserialize)]
+        struct Meta<'m> {
+            #[serde(rename = "progressToken", borrow)]
+            progress_token: Option<ProgressToken<'m>>,
+        }
+        // What cannot be read would go on with its own token, which may be that of somebody else's request to the upstream.
+        let progress = params.map(Raw::read::<Progress<'_>>).transpose().map_err(RpcError::invalid_params)?;
+        let token = progress.and_then(|progress| progress.meta?.progress_token.map(ProgressToken::raw));
+        let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
+        let asked = Instant::now();
+        let answer = upstream.request(call).await;
+        let failure = answer.as_ref().err().map(Fault::code);
+        self.telemetry.metrics.asked(upstream.name(), method, failure, asked.elapsed());
+        answer.map_err(|fault| Failed::of(fault, upstream.name()))
     }
 
     /// What comes of a request, after it is counted, shown and in the log of decisions.
@@ -409,7 +439,7 @@ impl Passthrough {
         let audited = self.telemetry.audited(caller, &record).filter(|_| method == SUBSCRIBE);
         let passed = async {
             let upstream = self.watched(caller, method, params, record.clone()).await?;
-            let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
+            let pass = || self.pass(&upstream, caller, self.questions.presented(), method, params);
             self.subscriptions.pass((caller.session(), upstream.name()), method, params, pass).await
         };
         let outcome = passed.await;
@@ -590,31 +620,6 @@ impl Passthrough {
         }
         offered
     }
-}
-
-/// Passes a request on as it is.
-async fn pass(
-    upstream: &Upstream,
-    caller: &Caller,
-    questions: Questions,
-    method: &str,
-    params: Option<&Raw>,
-) -> Passed {
-    #[derive(Deserialize, Default)]
-    struct Progress<'p> {
-        #[serde(rename = "_meta", borrow)]
-        meta: Option<Meta<'p>>,
-    }
-    #[derive(Deserialize)]
-    struct Meta<'m> {
-        #[serde(rename = "progressToken", borrow)]
-        progress_token: Option<ProgressToken<'m>>,
-    }
-    // What cannot be read would go on with its own token, which may be that of somebody else's request to the upstream.
-    let progress = params.map(Raw::read::<Progress<'_>>).transpose().map_err(RpcError::invalid_params)?;
-    let token = progress.and_then(|progress| progress.meta?.progress_token.map(ProgressToken::raw));
-    let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
-    upstream.request(call).await.map_err(|fault| Failed::of(fault, upstream.name()))
 }
 
 fn text_of(members: &Members<'_>, key: &str) -> Result<String, RpcError> {

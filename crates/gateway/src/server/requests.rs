@@ -30,13 +30,19 @@ pub(crate) async fn serve_request(
 ) -> Option<Outcome> {
     let gateway = live.now();
     let telemetry = Arc::clone(gateway.telemetry());
-    let timer = telemetry.metrics.begin(asked.method);
+    let mut timer = telemetry.metrics.begin(asked.method);
     let Some(running) = running else {
         timer.end(Ending::Error);
         let reason = "a request with this id is being served; give each its own";
         return Some(Err(RpcError::new(INVALID_REQUEST, reason)));
     };
-    let mut span = telemetry.request_span(caller, asked.method, asked.params);
+    let mut span = {
+        let target = telemetry.target(asked.method, asked.params);
+        if let ("tools/call", Some(tool)) = (asked.method, &target) {
+            timer.calls(tool);
+        }
+        telemetry.request_span(caller, (asked.id, asked.method, asked.params), target.as_deref())
+    };
     let inside = span.as_ref().map(|span| caller.clone().within(Some(span.context().clone())));
     let caller = inside.as_ref().unwrap_or(caller);
     let answer = async {

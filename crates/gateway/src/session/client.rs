@@ -19,6 +19,7 @@ use crate::protocol::client_info::{ClientInfo, LogLevel};
 use crate::protocol::message::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
 use crate::protocol::subscription::{Subscription, uri_of};
 use crate::protocol::trace_context::TraceContext;
+use crate::protocol::transport::Transport;
 use crate::protocol::versions::MODERN_VERSION;
 
 /// How long a person has to answer what an upstream asks through the client.
@@ -329,6 +330,8 @@ pub struct Caller {
     out: mpsc::Sender<Bytes>,
     /// The place of the request in a trace.
     trace: Option<Arc<TraceContext>>,
+    /// What the request came over; `None` where it came over nothing.
+    transport: Option<Transport>,
     /// The token of an authorization server that the request came with.
     presented: Option<Arc<Presented>>,
 }
@@ -337,13 +340,24 @@ impl Caller {
     /// The caller of a request of `session` whose messages go to `out`.
     #[must_use]
     pub fn new(session: Arc<Session>, client: impl Into<Arc<ClientInfo>>, out: mpsc::Sender<Bytes>) -> Self {
-        Self { session, client: client.into(), out, trace: None, presented: None }
+        Self { session, client: client.into(), out, trace: None, transport: None, presented: None }
     }
 
     /// The same within a trace.
     pub(crate) fn within(mut self, trace: Option<TraceContext>) -> Self {
         self.trace = trace.map(Arc::new);
         self
+    }
+
+    /// The same with what the request came over.
+    pub(crate) fn over(mut self, transport: Transport) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// What the request came over; `None` where it came over nothing.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        self.transport
     }
 
     /// The same with the token that the request came with.

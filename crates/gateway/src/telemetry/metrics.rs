@@ -85,6 +85,12 @@ impl Durations {
         }
     }
 
+    /// Counts those of another as well.
+    fn add_all(&mut self, others: &Self) {
+        self.sum += others.sum;
+        self.counts.iter_mut().zip(others.counts).for_each(|(count, more)| *count += more);
+    }
+
     /// How many there were.
     pub(crate) fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -110,8 +116,14 @@ pub(crate) struct Series {
     pub(crate) durations: Durations,
 }
 
-/// Pairs of tool and caller that are counted on their own, at most; the rest are counted together.
+/// Pairs of tool and caller that are counted on their own, at most; the rest are counted together. As many tools are timed.
 const MOST_SERIES: usize = 200;
+
+/// Characters of the name of a tool that is timed, at most.
+const LONGEST_TOOL: usize = 256;
+
+/// A request to an upstream: its method, and how it failed, if it did.
+pub(super) type UpstreamRequest = (&'static str, Option<Code>);
 
 /// How many clients there are.
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +157,10 @@ pub(crate) struct Exports {
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, Ending), u64>>,
-    durations: Mutex<BTreeMap<&'static str, Durations>>,
+    /// By method, and by the tool that was called where that is known.
+    durations: Mutex<BTreeMap<(&'static str, Option<String>), Durations>>,
+    /// Of requests to upstreams, by the name of the upstream.
+    asked: Mutex<BTreeMap<String, BTreeMap<UpstreamRequest, Durations>>>,
     /// Calls of tools by the code of their failure; `None` for those that did not fail.
     calls: Mutex<BTreeMap<Option<Code>, u64>>,
     /// Signatures that were refused, by what was signed and why.
@@ -162,11 +177,17 @@ pub(crate) struct Metrics {
 pub(crate) struct Timer<'m> {
     metrics: &'m Metrics,
     method: &'static str,
+    tool: Option<String>,
     began: Instant,
     ending: Ending,
 }
 
 impl Timer<'_> {
+    /// The request calls this tool.
+    pub(crate) fn calls(&mut self, tool: &str) {
+        self.tool = Some(tool.chars().take(LONGEST_TOOL).collect());
+    }
+
     /// The request is answered.
     pub(crate) fn end(mut self, ending: Ending) {
         self.ending = ending;
@@ -178,7 +199,9 @@ impl Drop for Timer<'_> {
         self.metrics.running.fetch_sub(1, Ordering::Relaxed);
         *lock(&self.metrics.requests).entry((self.method, self.ending)).or_default() += 1;
         if self.ending != Ending::Cancelled {
-            self.metrics.took(self.method, self.began.elapsed());
+            // A name that a client has made up gets an error.
+            let tool = self.tool.take().filter(|_| self.ending == Ending::Ok);
+            self.metrics.took((self.method, tool), self.began.elapsed());
         }
     }
 }
@@ -188,7 +211,7 @@ impl Metrics {
     pub(crate) fn begin(&self, method: &str) -> Timer<'_> {
         let method = known_method(method);
         self.running.fetch_add(1, Ordering::Relaxed);
-        Timer { metrics: self, method, began: Instant::now(), ending: Ending::Cancelled }
+        Timer { metrics: self, method, tool: None, began: Instant::now(), ending: Ending::Cancelled }
     }
 
     /// An answer had so many tokens; `result` are those of what a server answered, if one was asked.
@@ -211,8 +234,22 @@ impl Metrics {
         *lock(&self.signatures).entry((signed, reason)).or_default() += 1;
     }
 
-    fn took(&self, method: &'static str, duration: Duration) {
-        lock(&self.durations).entry(method).or_default().add(duration);
+    fn took(&self, mut of: (&'static str, Option<String>), duration: Duration) {
+        let mut durations = lock(&self.durations);
+        if of.1.is_some() && durations.len() >= MOST_SERIES && !durations.contains_key(&of) {
+            of.1 = Some(OTHER.to_owned());
+        }
+        durations.entry(of).or_default().add(duration);
+    }
+
+    /// An upstream was asked, and failed so if it did. Its name comes from the configuration.
+    pub(crate) fn asked(&self, upstream: &str, method: &str, failure: Option<Code>, took: Duration) {
+        let mut asked = lock(&self.asked);
+        let of = (known_method(method), failure);
+        match asked.get_mut(upstream) {
+            Some(known) => known.entry(of).or_default().add(took),
+            None => asked.entry(upstream.to_owned()).or_default().entry(of).or_default().add(took),
+        }
     }
 
     /// A call of `tool` by `caller` ended with `code`. Names come from the catalog and the configuration, or from whoever
@@ -238,9 +275,14 @@ impl Metrics {
         lock(&self.requests).clone()
     }
 
-    /// How long requests took so far, by method.
-    pub(super) fn durations(&self) -> BTreeMap<&'static str, Durations> {
+    /// How long requests took so far, by method, and by tool where that is known.
+    pub(super) fn durations(&self) -> BTreeMap<(&'static str, Option<String>), Durations> {
         lock(&self.durations).clone()
+    }
+
+    /// How long upstreams took so far, by their names.
+    pub(super) fn all_asked(&self) -> BTreeMap<String, BTreeMap<UpstreamRequest, Durations>> {
+        lock(&self.asked).clone()
     }
 
     /// Everything counted, with the sessions, the upstreams, and in mode `gateway` the tokens of all definitions and of
@@ -258,7 +300,11 @@ impl Metrics {
             text.sample("requests_total", &[("method", method), ("outcome", ending.label())], count);
         }
         text.head("request_duration_seconds", "histogram", "Time to answer, by method.");
-        for (method, durations) in &*lock(&self.durations) {
+        let mut by_method = BTreeMap::<&str, Durations>::new();
+        for ((method, _), durations) in &*lock(&self.durations) {
+            by_method.entry(method).or_default().add_all(durations);
+        }
+        for (method, durations) in &by_method {
             text.histogram("request_duration_seconds", &[("method", method)], durations);
         }
         text.head("requests_running", "gauge", "Requests that are being served.");
@@ -278,6 +324,15 @@ impl Metrics {
         text.head("call_duration_seconds", "histogram", "Duration of calls, by tool and caller.");
         for ((tool, caller), counted) in &series {
             text.histogram("call_duration_seconds", &[("tool", tool), ("caller", caller)], &counted.durations);
+        }
+        let help = "Time that upstreams took to answer, by upstream, method and code.";
+        text.head("upstream_request_duration_seconds", "histogram", help);
+        for (upstream, asked) in &self.all_asked() {
+            for ((method, failure), durations) in asked {
+                let code = failure.map_or("OK", Code::word);
+                let labels = [("upstream", upstream.as_str()), ("method", method), ("code", code)];
+                text.histogram("upstream_request_duration_seconds", &labels, durations);
+            }
         }
         text.head("signatures_refused_total", "counter", "Signatures that were refused, by what was signed and why.");
         for ((signed, reason), count) in &*lock(&self.signatures) {
@@ -382,8 +437,8 @@ mod tests {
         metrics.called(Some(Code::UpstreamTimeout));
         metrics.signature_refused("call", "replayed");
         lock(&metrics.durations).clear();
-        metrics.took("tools/call", Duration::from_micros(100));
-        metrics.took("tools/call", Duration::from_secs(40));
+        metrics.took(("tools/call", None), Duration::from_micros(100));
+        metrics.took(("tools/call", Some("price".to_owned())), Duration::from_secs(40));
         let running = metrics.begin("ping");
         let upstream =
             |name, up| UpstreamState { name, up, circuits: [("closed", up), ("half-open", false), ("open", !up)] };
@@ -391,6 +446,8 @@ mod tests {
         metrics.spent(None, 5);
         let sessions = Sessions { open: 2, all: 3 };
         metrics.ended("git:log", "ci", "OK", Duration::from_secs(60));
+        metrics.asked("git", "tools/call", None, Duration::from_millis(2));
+        metrics.asked("git", "x/made-up", Some(Code::UpstreamTimeout), Duration::from_secs(60));
         let exports = Exports { audit_failures: Some(4), spans_lost: Some((1, 2)) };
         let text = metrics.text(sessions, [upstream("a\"b", true), upstream("c", false)], Some((900, 90)), exports);
         running.end(Ending::Ok);
@@ -433,6 +490,36 @@ mod tests {
         call_duration_seconds_bucket{tool="git:log",caller="ci",le="+Inf"} 1
         call_duration_seconds_sum{tool="git:log",caller="ci"} 60
         call_duration_seconds_count{tool="git:log",caller="ci"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.0001"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.00025"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.0005"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.001"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.0025"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.005"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.01"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.05"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="0.25"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="1"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="5"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="30"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="other",code="UPSTREAM_TIMEOUT",le="+Inf"} 1
+        upstream_request_duration_seconds_sum{upstream="git",method="other",code="UPSTREAM_TIMEOUT"} 60
+        upstream_request_duration_seconds_count{upstream="git",method="other",code="UPSTREAM_TIMEOUT"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.0001"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.00025"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.0005"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.001"} 0
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.0025"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.005"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.01"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.05"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="0.25"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="1"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="5"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="30"} 1
+        upstream_request_duration_seconds_bucket{upstream="git",method="tools/call",code="OK",le="+Inf"} 1
+        upstream_request_duration_seconds_sum{upstream="git",method="tools/call",code="OK"} 0.002
+        upstream_request_duration_seconds_count{upstream="git",method="tools/call",code="OK"} 1
         signatures_refused_total{signed="call",reason="replayed"} 1
         audit_failures_total 4
         otlp_spans_lost_total{reason="queue_full"} 1
@@ -460,6 +547,22 @@ mod tests {
         let series = metrics.series();
         assert_eq!(series.len(), MOST_SERIES + 1, "so many and the others");
         assert_eq!(series.values().map(|counted| counted.codes["OK"]).sum::<u64>(), 2 * MOST_SERIES as u64 + 1);
+        for number in 0..2 * MOST_SERIES {
+            let (known, made_up) = (metrics.begin("tools/call"), metrics.begin("tools/call"));
+            for (mut timer, ending) in [(known, Ending::Ok), (made_up, Ending::Error)] {
+                timer.calls(&format!("{ending:?}{number}"));
+                timer.end(ending);
+            }
+        }
+        let durations = metrics.durations();
+        let of = |tool: &str| durations[&("tools/call", Some(tool.to_owned()))].count();
+        assert_eq!(durations.len(), MOST_SERIES + 1, "so many and the others");
+        assert_eq!((of("price"), of("Ok0"), of(OTHER)), (1, 1, MOST_SERIES as u64 + 3));
+        assert_eq!(
+            durations[&("tools/call", None)].count(),
+            1 + 2 * MOST_SERIES as u64,
+            "a name with an error is none"
+        );
         let savings = Savings::of_samples(&samples(&text)).unwrap();
         assert_eq!((savings.sessions, savings.definitions, savings.surface), (3, 2_700, 270));
         assert_eq!(savings.spent, metrics.all_spent());

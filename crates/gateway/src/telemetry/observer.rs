@@ -22,6 +22,7 @@ use crate::guard::sign::SignatureError;
 use crate::protocol::message::{Members, Raw};
 use crate::protocol::stateless;
 use crate::protocol::trace_context::TraceContext;
+use crate::protocol::transport::Transport;
 use crate::session::client::{Caller, Session};
 use crate::session::context::Record;
 use crate::session::elicitation::is_question;
@@ -36,6 +37,9 @@ const LONGEST_NAME: usize = 64;
 
 /// Characters of the name of a caller in an event, at most.
 const LONGEST_CALLER: usize = 128;
+
+/// What the conventions of OpenTelemetry call what a request came over.
+const TRANSPORT: &str = "network.transport";
 
 /// What a signature is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,16 +156,29 @@ impl Telemetry {
         self.audit.is_some() || self.activity.is_watched()
     }
 
-    /// A span of a request of a client; `None` when traces are not sent.
-    pub(crate) fn request_span(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Option<OpenSpan<'_>> {
+    /// What a request names, which is read where traces or metrics are sent.
+    pub(crate) fn target<'p>(&self, method: &str, params: Option<&'p Raw>) -> Option<Cow<'p, str>> {
+        self.otlp.as_ref().and_then(|_| stateless::named(method, params))
+    }
+
+    /// A span of a request of a client, which names `target`; `None` when traces are not sent.
+    pub(crate) fn request_span(
+        &self,
+        caller: &Caller,
+        (id, method, params): (&Raw, &str, Option<&Raw>),
+        target: Option<&str>,
+    ) -> Option<OpenSpan<'_>> {
         let otlp = self.otlp.as_ref()?;
         let parent = TraceContext::of_params(params);
         let mut span = otlp.begin(SpanKind::Server, parent.as_ref().or(caller.trace()))?;
-        let target = stateless::named(method, params);
         // What a client may choose freely stands in an attribute and not in the name.
-        let own = target.as_deref().filter(|_| method == "tools/call").and_then(MetaTool::named);
+        let own = target.filter(|_| method == "tools/call").and_then(MetaTool::named);
         span.named(known_method(method), own.map(MetaTool::name));
         span.set("mcp.method.name", known_method(method));
+        span.set("jsonrpc.request.id", &id.id_text());
+        if let Some(transport) = caller.transport() {
+            span.set(TRANSPORT, transport.word());
+        }
         span.set("mcp.session.id", &otlp.number_of(caller.session()));
         if !caller.client().version.is_empty() {
             span.set("mcp.protocol.version", &caller.client().version);
@@ -170,20 +187,23 @@ impl Telemetry {
         match (method, target) {
             ("tools/call", Some(name)) => {
                 span.set("gen_ai.operation.name", "execute_tool");
-                span.set("gen_ai.tool.name", &name);
+                span.set("gen_ai.tool.name", name);
             }
-            ("prompts/get", Some(name)) => span.set("gen_ai.prompt.name", &name),
-            ("resources/read" | "resources/subscribe", Some(uri)) => span.set("mcp.resource.uri", &uri),
+            ("prompts/get", Some(name)) => span.set("gen_ai.prompt.name", name),
+            ("resources/read" | "resources/subscribe" | "resources/unsubscribe", Some(uri)) => {
+                span.set("mcp.resource.uri", uri);
+            }
             _ => {}
         }
         Some(span)
     }
 
-    /// A span of one time that an upstream is asked; `None` when traces are not sent or the request is in none.
+    /// A span of one time that an upstream is asked, over `transport` where it is another process; `None` when traces are
+    /// not sent or the request is in none.
     pub(crate) fn upstream_span(
         &self,
         caller: &Caller,
-        upstream: &str,
+        (upstream, transport): (&str, Option<Transport>),
         method: &str,
         name: &str,
     ) -> Option<OpenSpan<'_>> {
@@ -191,6 +211,9 @@ impl Telemetry {
         span.named(known_method(method), Some(name).filter(|_| matches!(method, "tools/call" | "prompts/get")));
         span.set("mcp.method.name", known_method(method));
         span.set("contextweaver.upstream", upstream);
+        if let Some(transport) = transport {
+            span.set(TRANSPORT, transport.word());
+        }
         match method {
             "tools/call" => {
                 span.set("gen_ai.operation.name", "execute_tool");

@@ -164,14 +164,36 @@ pub(super) fn metrics(
     request.bytes()
 }
 
+/// What the conventions say of a method, and of the tool that it calls.
+fn operation(method: &str, tool: Option<&str>) -> Attributes {
+    let mut attributes = vec![("mcp.method.name", Said::from(method))];
+    if method == "tools/call" {
+        attributes.push(("gen_ai.operation.name", Said::from("execute_tool")));
+    }
+    attributes.extend(tool.map(|tool| ("gen_ai.tool.name", Said::from(tool))));
+    attributes
+}
+
 impl Counted for Metrics {
     fn write(&self, into: &mut SeriesWriter<'_>) {
-        let method = |method: &str| ("mcp.method.name", Said::from(method));
-        let durations: Vec<_> =
-            self.durations().into_iter().map(|(name, durations)| (vec![method(name)], durations)).collect();
-        into.histogram("mcp.server.operation.duration", "Time to answer, by method.", &durations);
-        let requests = self.requests().into_iter().map(|((name, ending), count)| {
-            (vec![method(name), ("contextweaver.outcome", Said::from(ending.label()))], count)
+        let durations = self.durations();
+        let durations = durations.iter().map(|((method, tool), took)| (operation(method, tool.as_deref()), *took));
+        let description = "Time to answer, by method and tool.";
+        into.histogram("mcp.server.operation.duration", description, &durations.collect::<Vec<_>>());
+        let asked = self.all_asked();
+        let asked = asked.iter().flat_map(|(upstream, asked)| {
+            asked.iter().map(move |((method, failure), took)| {
+                let mut attributes = operation(method, None);
+                attributes.push(("contextweaver.upstream", Said::from(upstream.as_str())));
+                attributes.extend(failure.map(|code| ("error.type", Said::from(code.word()))));
+                (attributes, *took)
+            })
+        });
+        let description = "Time that upstreams took to answer, by upstream, method and failure.";
+        into.histogram("mcp.client.operation.duration", description, &asked.collect::<Vec<_>>());
+        let requests = self.requests().into_iter().map(|((method, ending), count)| {
+            let method = ("mcp.method.name", Said::from(method));
+            (vec![method, ("contextweaver.outcome", Said::from(ending.label()))], count)
         });
         let description = "Requests by method and outcome.";
         into.sum("contextweaver.requests", "{request}", description, &requests.collect::<Vec<_>>());

@@ -13,8 +13,12 @@ use super::shop::{Shop, run, upstream};
 use crate::common::sync::lock;
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
+use crate::upstream::Fault;
 use crate::wire::Raw;
-use crate::{Answer, Api, ApiServer, Caller, ClientInfo, Gateway, GatewayConfig, HttpConfig, OtlpConfig, Session};
+use crate::{
+    Answer, Api, ApiServer, Caller, ClientInfo, Gateway, GatewayConfig, HttpConfig, HttpServer, MODERN_VERSION,
+    OtlpConfig, Session, serve,
+};
 
 /// What a collector was sent: path, header `x-key`, body.
 type Got = Arc<Mutex<Vec<(String, String, Vec<u8>)>>>;
@@ -196,12 +200,12 @@ fn a_call_is_a_span_with_one_below_for_the_upstream_which_hears_of_it_and_for_ea
         insta::assert_snapshot!(shown.join("\n"), @r#"
         tools/call price kind=3 status=0 {"mcp.method.name":"tools/call","contextweaver.upstream":"shop","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"price"}
         firewall kind=1 status=0 {"contextweaver.result.bytes":"61","contextweaver.answer.bytes":"56"}
-        tools/call tool_execute kind=2 status=0 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute"}
+        tools/call tool_execute kind=2 status=0 {"mcp.method.name":"tools/call","jsonrpc.request.id":"1","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute"}
         tools/call delete kind=3 status=2 {"mcp.method.name":"tools/call","contextweaver.upstream":"shop","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"delete","error.type":"tool_error"}
         firewall kind=1 status=0 {"contextweaver.result.bytes":"60","contextweaver.answer.bytes":"60"}
-        tools/call tool_execute kind=2 status=2 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute","error.type":"tool_error"}
+        tools/call tool_execute kind=2 status=2 {"mcp.method.name":"tools/call","jsonrpc.request.id":"1","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute","error.type":"tool_error"}
         route kind=1 status=0 {}
-        tools/call tool_browse kind=2 status=0 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_browse"}
+        tools/call tool_browse kind=2 status=0 {"mcp.method.name":"tools/call","jsonrpc.request.id":"1","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_browse"}
         "#);
         let (below, above) = (&spans[0], &spans[2]);
         assert_eq!(hex(below, 1), "0af7651916cd43dd8448eb211c80319c");
@@ -238,9 +242,90 @@ fn metrics_are_sent_with_their_labels_and_at_the_end() {
         let labels =
             json!({"gen_ai.tool.name": "shop:price", "contextweaver.caller": "local", "contextweaver.code": "OK"});
         assert_eq!(Value::from(attributes(&point, 7)), labels);
-        let point = all(all(named("mcp.server.operation.duration"), 9)[0], 1)[0].to_vec();
-        assert_eq!(attributes(&point, 9)["mcp.method.name"], "tools/call");
-        assert_eq!((number(&point, 4), all(&point, 6)[0].len(), all(&point, 7)[0].len()), (1, 13 * 8, 12 * 8));
+        let operation = json!({"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool"});
+        for (name, key, value) in [
+            ("mcp.server.operation.duration", "gen_ai.tool.name", "tool_execute"),
+            ("mcp.client.operation.duration", "contextweaver.upstream", "shop"),
+        ] {
+            let points = all(all(named(name), 9)[0], 1);
+            let [point] = points[..] else { panic!("{name} has {} points", points.len()) };
+            let mut labels = operation.clone();
+            labels[key] = value.into();
+            assert_eq!(Value::from(attributes(point, 9)), labels, "{name}");
+            assert_eq!((number(point, 4), all(point, 6)[0].len(), all(point, 7)[0].len()), (1, 13 * 8, 12 * 8));
+        }
+    });
+}
+
+#[test]
+fn an_upstream_that_fails_is_timed_with_its_failure_whichever_way_it_is_asked() {
+    run(async {
+        for (mode, call) in [
+            ("gateway", json!({"name": "tool_execute", "arguments": {"tool_id": "price", "args": {"id": 1}}})),
+            ("passthrough", json!({"name": "price", "arguments": {"id": 1}})),
+        ] {
+            let (endpoint, got) = collector("200 OK");
+            let yaml = format!("{{mode: {mode}, otlp: {{endpoint: '{endpoint}', headers: {{x-key: s3cret}}}}}}");
+            let mut config = GatewayConfig::parse(&yaml, Path::new("."), &|_| None).unwrap();
+            let shop = Shop::called("shop");
+            let answer = move |method: &str, params: Option<&Raw>| match method {
+                "tools/call" => Err(Fault::Timeout(Duration::from_secs(1))),
+                _ => shop.answer(method, params),
+            };
+            config.upstreams.insert("shop".to_owned(), upstream(answer));
+            let gateway = Gateway::start(config).await.unwrap();
+            let caller = Caller::new(Session::new("s"), ClientInfo::default(), mpsc::channel(8).0);
+            let _ = gateway.answer(&caller, "tools/call", Some(&Raw::of(&call))).await;
+            gateway.close().await;
+            let metrics = messages(&got, "/v1/metrics");
+            let asked = metrics.iter().find(|metric| text(metric, 1) == "mcp.client.operation.duration").unwrap();
+            let points = all(all(asked, 9)[0], 1);
+            let labels: Vec<Value> = points.iter().map(|point| attributes(point, 9).into()).collect();
+            let expected = json!([{"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool",
+                "contextweaver.upstream": "shop", "error.type": "UPSTREAM_TIMEOUT"}]);
+            assert_eq!(Value::from(labels), expected, "{mode}");
+        }
+    });
+}
+
+#[test]
+fn a_span_says_what_its_request_came_over_and_which_it_was() {
+    run(async {
+        let (endpoint, got) = collector("200 OK");
+        let (shop, sent) = (Arc::new(Shop::called("shop")), Arc::default());
+        let gateway = gateway(&endpoint, "", &shop, &sent).await;
+        let line = "{\"jsonrpc\":\"2.0\",\"id\":\"p\\u0069ng\",\"method\":\"ping\"}\n";
+        serve(Arc::clone(&gateway), line.as_bytes(), tokio::io::sink()).await.unwrap();
+        let http = HttpConfig { listen: "127.0.0.1:0".parse().unwrap(), ..HttpConfig::default() };
+        let server = HttpServer::bind(Arc::clone(&gateway), http).await.unwrap();
+        let address = format!("http://{}/mcp", server.address().unwrap());
+        let serving = tokio::spawn(server.serve(std::future::pending()));
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        for (id, method, params, version) in [
+            (json!(7), "initialize", hello, "2025-11-25"),
+            (json!("two"), "tools/list", json!({"_meta": meta}), MODERN_VERSION),
+        ] {
+            let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            let request = reqwest::Client::new().post(&address).body(message.to_string());
+            let request = request.header("content-type", "application/json").header("mcp-protocol-version", version);
+            let request = request.header("accept", "application/json, text/event-stream").header("mcp-method", method);
+            let answer = request.send().await.unwrap();
+            assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+        }
+        serving.abort();
+        gateway.close().await;
+        let spans = messages(&got, "/v1/traces");
+        let shown = spans.iter().map(|span| {
+            let attributes = attributes(span, 9);
+            json!([text(span, 5), attributes["jsonrpc.request.id"], attributes["network.transport"]])
+        });
+        let expected = json!([["ping", "ping", "pipe"], ["initialize", "7", "tcp"], ["tools/list", "two", "tcp"]]);
+        assert_eq!(Value::from(shown.collect::<Vec<_>>()), expected);
     });
 }
 

@@ -160,7 +160,8 @@ impl Calls {
                 Route::Resource => id,
                 _ => &item.name,
             };
-            let mut span = self.telemetry.upstream_span(call.caller, upstream.name(), method.name, name);
+            let named = (upstream.name(), upstream.transport());
+            let mut span = self.telemetry.upstream_span(call.caller, named, method.name, name);
             let params = span.as_ref().map_or(params.clone(), |span| span.context().set_in(Some(&params)));
             let request = Call {
                 method: method.name,
@@ -172,6 +173,8 @@ impl Calls {
             let asked = Instant::now();
             let answer = upstream.request(request).await;
             let took = asked.elapsed();
+            let failure = answer.as_ref().err().map(Fault::code);
+            self.telemetry.metrics.asked(upstream.name(), method.name, failure, took);
             match (&mut span, &answer) {
                 (Some(span), Err(fault)) => span.fail(fault.to_error(upstream.name()).code.word()),
                 (Some(span), Ok(result)) if is_error(result) => span.fail("tool_error"),

@@ -20,6 +20,7 @@ use crate::protocol::framing::widen;
 use crate::protocol::framing::{Line, LineReader, write_lines};
 use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError, WireError};
 use crate::protocol::stateless::RequestMeta;
+use crate::protocol::transport::Transport;
 use crate::server::gateway::Gateway;
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
@@ -229,7 +230,7 @@ async fn request(
         Err(error) => Some(Err(error)),
         Ok(client) => {
             let client = client.map_or_else(|| session.client(), Arc::new);
-            let caller = Caller::new(session, client, out.clone());
+            let caller = Caller::new(session, client, out.clone()).over(Transport::Pipe);
             let asked = Asked { id: &id, method: &method, params: params.as_ref() };
             let closing = async {
                 let _ = closing.changed().await;

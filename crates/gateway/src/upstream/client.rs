@@ -43,6 +43,7 @@ use crate::common::{glob, program};
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::protocol::message::{self, METHOD_NOT_FOUND, Members, Raw, RpcError};
 use crate::protocol::stateless::{self, CAPABILITIES_KEY};
+use crate::protocol::transport::Transport;
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::session::client::Caller;
 use crate::session::identity::Presented;
@@ -171,6 +172,15 @@ impl Upstream {
     #[must_use]
     pub fn config(&self) -> &UpstreamConfig {
         &self.config
+    }
+
+    /// What its requests go over; `None` for what this process answers itself.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        match self.config.target {
+            Target::Stdio { .. } => Some(Transport::Pipe),
+            Target::Http { .. } | Target::Sse { .. } => Some(Transport::Tcp),
+            Target::Unset { .. } | Target::Documents { .. } | Target::Database { .. } | Target::InProcess(_) => None,
+        }
     }
 
     /// What it says about itself, when it is connected.

@@ -41,6 +41,7 @@ use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError, WireError,
 };
 use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
+use crate::protocol::transport::Transport;
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
@@ -378,8 +379,8 @@ async fn stateless(
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
     let id = asking.id.clone();
-    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
-    let caller = caller.presenting(presented(head));
+    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).over(Transport::Tcp);
+    let caller = caller.within(trace_of(headers)).presenting(presented(head));
     // It has no session that could be kept.
     let work = asking.work(shared, caller, Leave::Cancel, (place, Arc::default()));
     Ok(match exchange(shared, work, messages).await {
@@ -437,8 +438,8 @@ async fn in_session(
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
-    let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
-    let caller = caller.presenting(presented(head));
+    let caller = Caller::new(Arc::clone(&session), session.client(), out).over(Transport::Tcp);
+    let caller = caller.within(trace_of(headers)).presenting(presented(head));
     let unkept = Arc::new(AtomicBool::new(false));
     let work = asking.work(shared, caller, Leave::Finish, ((visited.clone(), place), Arc::clone(&unkept)));
     let exchanged = exchange(shared, work, messages).await;

@@ -74,6 +74,26 @@ fn connection(limit: usize) -> (Connected, Server, Events) {
     (Connected::on(Link::Lines(link)), Server { input: LineReader::new(input, usize::MAX), output }, heard)
 }
 
+#[test]
+fn what_requests_go_over_follows_from_how_it_is_reached() {
+    let (url, headers) = ("http://h/mcp".to_owned(), BTreeMap::new());
+    let child = Target::Stdio {
+        command: "x".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        confinement: Confinement::default(),
+    };
+    for (target, expected) in [
+        (child, Some(Transport::Pipe)),
+        (Target::Http { url: url.clone(), headers: headers.clone() }, Some(Transport::Tcp)),
+        (Target::Sse { url, headers }, Some(Transport::Tcp)),
+        (Target::Documents { folder: PathBuf::from("d") }, None),
+    ] {
+        let upstream = Upstream::new("up", UpstreamConfig::new(target), EventSender::channel().0);
+        assert_eq!(upstream.transport(), expected);
+    }
+}
+
 /// A client, and what it is sent.
 fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
     let capabilities = capabilities.as_object().cloned().unwrap().into_iter().collect();
