@@ -78,18 +78,9 @@ impl Default for RoutingConfig {
 /// The confidence below which none of the first five tools is more likely than one of them, so that a route says that
 /// nothing fits well. The nearest are shown all the same, so that what it costs is a line.
 ///
-/// On collections whose labels took no part in the fit of confidence it marks, of the answers that were right and of the queries that no
-/// tool serves:
-///
-/// | | right | none serves |
-/// |---|--:|--:|
-/// | household, workbench | 2 %, 3 % | 31 %, 31 % |
-/// | everyday, as models ask | 0 % | 3 % |
-/// | with the encoder: household, workbench | 6 %, 5 % | 63 %, 74 % |
-/// | with the encoder: everyday, as models ask | 0 % | 45 % |
-///
-/// In people's own words it marks a fifth of the right answers, with the encoder or without; asking again in the words of tools then finds
-/// nearly all.
+/// It is no value that was fitted, and catches few queries without a tool that sound like those of a model, since these have
+/// words of tools. A right answer to people's own words may be marked: asking again in the words of tools then finds it. The
+/// scorecard's pages on confidence and on everyday requests count both.
 pub const NOTHING_FITS_BELOW: f64 = 0.5;
 
 fn is_usual(threshold: &f64) -> bool {

@@ -8,25 +8,34 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
+use super::confidence::BY_DEFAULT;
 use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
 use crate::eval::abstention::told_apart;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::everyday::{COLLECTION, Interleaved, Manner, in_order, in_turn};
 use crate::eval::identity::{Broken, of_facts};
 use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
-use crate::eval::record::{Facts, Outcome};
-use crate::eval::run::{PromptTokens, evaluate, follows_from_ranks};
+use crate::eval::record::{Facts, NothingFits, Outcome, Slice};
+use crate::eval::run::{Evaluation, PromptTokens, evaluate, follows_from_ranks};
+use crate::eval::statistics::round6;
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::{Bench, Scope};
 use crate::report::document::Document;
-use crate::report::number::{MISSING, conclusion, count, difference, estimate, share};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, part, share};
 use crate::report::readme::FOLDER;
 use crate::report::table::{self, Table};
 use crate::results::Results;
+use contextweaver_routing::NOTHING_FITS_BELOW;
 
 /// The engines, in the order of the tables.
-const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
+const ENGINES: [&str; 4] = [DEFAULT, BEST, "lexical", CONTROL];
+
+/// The default with the encoder.
+const BEST: &str = "best";
+
+/// The language that most requests are in, and that the table and the encoder know best.
+const ENGLISH: &str = "en";
 
 /// The facts are those of an engine on any collection.
 type EverydayFacts = Box<Facts>;
@@ -97,7 +106,8 @@ impl Chapter for Everyday {
                 let case = case(manner, engine.name());
                 step(&case);
                 let tools = collection.first_tools();
-                let outcome = match evaluate(&collection, &Interleaved(engine), PromptTokens::Skip) {
+                let own = evaluate(&collection, &Interleaved(engine), PromptTokens::Skip).map(in_detail);
+                let outcome = match own {
                     Ok(own) if engine.name() == CONTROL => Outcome::Measured(Box::new(own.of_control(&tools))),
                     Ok(own) => {
                         let control = control.as_ref().map(|control| control.recall_at_5.as_slice());
@@ -126,6 +136,12 @@ impl Chapter for Everyday {
                     "recall@5: the ranks give another difference from the control",
                 );
             }
+            broken.unless(!facts.by_language.is_empty(), "it says nothing about languages");
+            let below = facts.nothing_fits.map(|found| found.below);
+            broken.unless(
+                below == Some(NOTHING_FITS_BELOW),
+                format!("it says nothing about what is told below a confidence of {NOTHING_FITS_BELOW}"),
+            );
             let reasons = of_facts(facts).into_iter().chain(broken.reasons());
             wrong.extend(Wrong::each(&results.name, &record.case, reasons));
         }
@@ -140,13 +156,29 @@ impl Chapter for Everyday {
             "Measures with their 95 % intervals, and recall@5 less that of flat BM25 on the same requests.",
             &measures(results),
         );
+        document.subheading("By kind and language");
         document
             .table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
+        document.table(
+            "recall@5 by the language in which people speak: of their own words (said), and of what models ask for the same, \
+             always in English (asked).",
+            &by_language(results),
+        );
+        document.subheading("Requests that no tool serves");
         document.table(
             "How well confidence tells a request that no tool serves from one that a tool does: AUROC with its 95 % interval (.500 is \
              chance), and ECE, the mean distance of confidence from the share of right answers. In a crowd, tools of other \
              servers may serve some of the requests that count as served by none.",
             &telling_none(results),
+        );
+        document.table(
+            &format!(
+                "What the default of `abstain_below`, {}, does to these requests, as on the page about \
+                 [confidence](confidence.md): below it a search says that nothing fits well, and shows the nearest tools all \
+                 the same. Right answers of which that is said, wrong ones, and requests that no tool serves.",
+                share(NOTHING_FITS_BELOW)
+            ),
+            &by_default(results),
         );
     }
 
@@ -162,9 +194,13 @@ impl Chapter for Everyday {
                 Some(format!("{} ({}, flat BM25)", recall(manner, DEFAULT)?, recall(manner, CONTROL)?))
             };
             let [said, asked] = Manner::ALONE.map(both);
+            let apart =
+                facts(results, Manner::Said, DEFAULT).and_then(by_english).map_or_else(String::new, |[own, other]| {
+                    format!(" ({} in English, {} in other languages)", share(own.recall_at_5), share(other.recall_at_5))
+                });
             Some(format!(
                 "[Everyday requests]({FOLDER}everyday.md) to real servers that nothing was trained on: recall@5 {} as models ask \
-                 for them, {} in people's own words.",
+                 for them, {} in people's own words{apart}.",
                 asked?, said?
             ))
         };
@@ -183,9 +219,18 @@ impl Chapter for Everyday {
         )];
         let recall = |engine: &str| facts(results, Manner::Said, engine).map(|facts| shown(facts, "recall@5"));
         if let Some((ours, control)) = recall(DEFAULT).zip(recall(CONTROL)) {
+            let other = |engine: &str| {
+                let [_, other] = facts(results, Manner::Said, engine).and_then(by_english)?;
+                Some(share(other.recall_at_5))
+            };
+            let others = other(DEFAULT).zip(other(CONTROL)).map_or_else(String::new, |(ours, control)| {
+                format!(", in other [languages](everyday.md#by-kind-and-language) than English {ours} ({control})")
+            });
             answers.push(Answer::new(
                 Question::Failure,
-                format!("Requests in [people's own words](everyday.md): recall@5 {ours} (flat BM25 {control})."),
+                format!(
+                    "Requests in [people's own words](everyday.md): recall@5 {ours} (flat BM25 {control}){others}."
+                ),
             ));
         }
         answers
@@ -194,6 +239,25 @@ impl Chapter for Everyday {
 
 fn engines(matrix: &Matrix) -> Vec<&RouterEngine> {
     ENGINES.iter().filter_map(|name| matrix.engine(name)).collect()
+}
+
+/// The evaluation with what only everyday requests say in their facts.
+fn in_detail(mut own: Evaluation) -> Evaluation {
+    own.facts.by_language.clone_from(&own.by_language);
+    own.facts.nothing_fits = own.nothing_fits;
+    own
+}
+
+/// The requests in English, and those in all other languages; `None` without either.
+fn by_english(facts: &Facts) -> Option<[Slice; 2]> {
+    let together = |is_english: bool| {
+        let own = facts.by_language.iter().filter(|(language, _)| (*language == ENGLISH) == is_english);
+        let (queries, found) = own.fold((0, 0.0), |(queries, found), (_, slice)| {
+            (queries + slice.queries, found + slice.recall_at_5 * slice.queries as f64)
+        });
+        (queries > 0).then(|| Slice { queries, recall_at_5: round6(found / queries as f64) })
+    };
+    Some([together(true)?, together(false)?])
 }
 
 /// The case of an engine in a manner.
@@ -275,7 +339,7 @@ fn in_short(results: &Results<EverydayFacts>) -> Table {
         .iter()
         .flat_map(|manner| wanted.into_iter().chain(["none"]).map(|measure| format!("{}: {measure}", manner.name())));
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
-    for engine in [DEFAULT, "best", CONTROL] {
+    for engine in [DEFAULT, BEST, CONTROL] {
         let both = Manner::ALONE.map(|manner| facts(results, manner, engine));
         if both.iter().all(Option::is_none) {
             continue;
@@ -306,6 +370,42 @@ fn by_kind(results: &Results<EverydayFacts>) -> Table {
     table
 }
 
+/// What people said in each language, and what models asked for the same.
+fn by_language(results: &Results<EverydayFacts>) -> Table {
+    let columns: Vec<(Manner, &str)> =
+        Manner::ALONE.into_iter().flat_map(|manner| [DEFAULT, BEST, CONTROL].map(|engine| (manner, engine))).collect();
+    let titles =
+        columns.iter().map(|(manner, engine)| format!("{}: {}", manner.name(), label(results, *manner, engine)));
+    let mut table = Table::new(["language", "requests"].map(str::to_owned).into_iter().chain(titles));
+    let Some(first) = facts(results, Manner::Said, CONTROL) else { return table };
+    let mut row = |name: &str, of: &dyn Fn(&Facts) -> Option<Slice>| {
+        let Some(Slice { queries, .. }) = of(first) else { return };
+        let cells = columns.iter().map(|(manner, engine)| {
+            let slice = facts(results, *manner, engine).and_then(of);
+            slice.map_or_else(|| MISSING.to_owned(), |slice| share(slice.recall_at_5))
+        });
+        table.row([name.to_owned(), count(queries)].into_iter().chain(cells));
+    };
+    let (english, others): (Vec<&String>, Vec<&String>) =
+        first.by_language.keys().partition(|language| *language == ENGLISH);
+    for language in english.into_iter().chain(others) {
+        row(language, &|facts| facts.by_language.get(language).copied());
+    }
+    row(&format!("all but {ENGLISH}"), &|facts| by_english(facts).map(|[_, others]| others));
+    table
+}
+
+/// What the default of `abstain_below` does, without the encoder and with it.
+fn by_default(results: &Results<EverydayFacts>) -> Table {
+    let mut table = Table::new(["requests", "engine"].into_iter().chain(BY_DEFAULT)).words(&["engine"]);
+    for (manner, engine, facts) in rows(results).filter(|(_, engine, _)| [DEFAULT, BEST].contains(engine)) {
+        let Some(NothingFits { right, wrong, unanswerable, .. }) = facts.nothing_fits else { continue };
+        let counts = [right, wrong, unanswerable].map(|one| part(one.queries, one.of));
+        table.row([manner.title().to_owned(), label(results, manner, engine)].into_iter().chain(counts));
+    }
+    table
+}
+
 fn telling_none(results: &Results<EverydayFacts>) -> Table {
     let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
@@ -325,10 +425,15 @@ fn telling_none(results: &Results<EverydayFacts>) -> Table {
 mod tests {
     use std::path::Path;
 
+    use serde_json::Value;
+
     use super::*;
-    use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
+    use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE, Source};
     use crate::eval::engine::EncoderChoice;
-    use crate::eval::record::Origin;
+    use crate::eval::measure::Measure;
+    use crate::eval::record::{Origin, Part};
+    use crate::eval::statistics::mean;
+    use crate::results::recorded;
     use contextweaver_routing::{RoutingConfig, Scorer};
 
     #[test]
@@ -361,6 +466,116 @@ mod tests {
             if let Some(least) = with_encoder {
                 let found = area(&collection, &best);
                 assert!(found >= least, "{name} {queries} with the encoder: {found}");
+            }
+        }
+    }
+
+    /// Two requests in English, which words find, one in German and one in Japanese, which they do not, and one that no tool
+    /// serves.
+    fn facts_of_languages() -> Facts {
+        let tools = br#"[{"name": "send_mail", "description": "Send a letter"}, {"name": "list_files", "description": "List a folder"}]"#;
+        let queries = r#"{"id": "1", "query": "letter", "relevant": ["send_mail"], "lang": "en"}
+            {"id": "2", "query": "Brief", "relevant": ["send_mail"], "lang": "de"}
+            {"id": "3", "query": "手紙", "relevant": ["send_mail"], "lang": "ja"}
+            {"id": "4", "query": "folder", "relevant": ["list_files"], "lang": "en"}
+            {"id": "5", "query": "zebra", "relevant": [], "lang": "de"}"#;
+        let source = |bytes| Source { path: Path::new("test"), bytes };
+        let collection =
+            Collection::from_bytes("t", Origin::Embedded, source(tools), source(queries.as_bytes())).unwrap();
+        let words = RouterEngine::new("words", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        in_detail(evaluate(&collection, &Interleaved(&words), PromptTokens::Skip).unwrap()).facts
+    }
+
+    #[test]
+    fn languages_and_what_is_told_that_nothing_fits_are_counted_and_held_by_the_rest() {
+        let facts = facts_of_languages();
+        let told = facts.nothing_fits.unwrap();
+        assert_eq!(
+            (told.right.of, told.wrong, told.unanswerable),
+            (2, Part { queries: 2, of: 2 }, Part { queries: 1, of: 1 })
+        );
+        let of = |facts: Facts| {
+            let both = [CONTROL, DEFAULT]
+                .map(|engine| (case(Manner::Said, engine), Outcome::Measured(Box::new(facts.clone()))));
+            recorded(NAME, both.iter().map(|(case, outcome)| (case.as_str(), outcome.clone())).collect())
+        };
+        let results = of(facts.clone());
+        let shown = by_language(&results).plain();
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        let row =
+            |name: &str| rows.iter().find(|row| row.first() == Some(&name)).map(|row| row[row.len() - 7..].to_vec());
+        let cells = |queries, found| Some(vec![queries, found, MISSING, found, MISSING, MISSING, MISSING]);
+        assert_eq!(
+            [row("en"), row("de"), row("all")],
+            [cells("2", "1.000"), cells("1", ".000"), cells("2", ".000")],
+            "{shown}"
+        );
+        let shown = by_default(&results).plain();
+        assert!(shown.contains("as people speak") && shown.contains("2 of 2") && shown.contains("1 of 1"), "{shown}");
+
+        let wrong = |facts: Facts| Everyday.wrong(&[of(facts)], &Recordings::default()).len();
+        assert_eq!(wrong(facts.clone()), 0);
+        let change = |change: &dyn Fn(&mut Facts)| {
+            let mut changed = facts.clone();
+            change(&mut changed);
+            wrong(changed)
+        };
+        assert!(change(&|facts| facts.by_language.clear()) > 0);
+        assert!(change(&|facts| facts.by_language.get_mut("de").unwrap().recall_at_5 = 0.5) > 0);
+        assert!(change(&|facts| facts.by_language.get_mut("de").unwrap().queries = 2) > 0);
+        assert!(change(&|facts| facts.nothing_fits = None) > 0);
+        assert!(change(&|facts| facts.nothing_fits.as_mut().unwrap().below = 0.4) > 0);
+        assert!(change(&|facts| facts.nothing_fits.as_mut().unwrap().wrong.queries = 3) > 0);
+        assert!(change(&|facts| facts.nothing_fits.as_mut().unwrap().right.of = 1) > 0);
+    }
+
+    /// The values of a member of the lines of a file in `gold/`.
+    fn member(file: &str, name: &str) -> Vec<Value> {
+        let text =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold").join(file)).unwrap();
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()[name].take()).collect()
+    }
+
+    /// The text about the collection on one line.
+    fn about() -> String {
+        let about = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold/everyday/README.md");
+        std::fs::read_to_string(about).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_is_said_about_the_collection_is_counted() {
+        let asked = member("everyday/asked.jsonl", "query");
+        let asked: Vec<&str> = asked.iter().map(|query| query.as_str().unwrap()).collect();
+        let two = asked.iter().filter(|query| query.lines().count() == 2).count();
+        let about = about();
+        assert!(about.contains(&format!("{two} requests got two queries")), "{two}");
+
+        let training = member("training/everyday.jsonl", "asked");
+        let training: BTreeSet<String> = training
+            .iter()
+            .flat_map(|queries| queries.as_array().unwrap())
+            .map(|one| one.as_str().unwrap().to_lowercase())
+            .collect();
+        let known: Vec<bool> =
+            asked.iter().map(|query| query.lines().any(|line| training.contains(&line.to_lowercase()))).collect();
+        let count = known.iter().filter(|known| **known).count();
+        assert!(about.contains(&format!("{count} of the {} requests", asked.len())), "{count}");
+
+        // Without these, no engine finds more or less by a hundredth.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scorecard/results/everyday.json");
+        let results = Results::<EverydayFacts>::from_json(NAME, &std::fs::read_to_string(file).unwrap()).unwrap();
+        let served = member("everyday/asked.jsonl", "relevant");
+        let served = served.iter().map(|relevant| !relevant.as_array().unwrap().is_empty());
+        let known: Vec<bool> =
+            known.into_iter().zip(served).filter(|(_, served)| *served).map(|(known, _)| known).collect();
+        for (manner, engine, facts) in rows(&results).filter(|(manner, ..)| *manner != Manner::Said) {
+            assert_eq!(facts.ranks.queries(), known.len());
+            for measure in Measure::ALL.into_iter().filter(|one| ["recall@1", "recall@5"].contains(&&*one.to_string()))
+            {
+                let all = facts.ranks.values(measure);
+                let rest = all.iter().zip(&known).filter(|(_, known)| !**known).map(|(value, _)| *value);
+                let moved = mean(rest) - mean(all.iter().copied());
+                assert!(moved.abs() < 0.01, "{manner:?} {engine} {measure}: {moved}");
             }
         }
     }

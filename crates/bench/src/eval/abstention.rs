@@ -3,7 +3,7 @@
 //! Queries are answered in descending confidence. Equal confidences have no order: inside a tie the errors are spread
 //! evenly, which is their mean over all orders, so nothing here depends on how the queries were listed.
 
-use super::record::{Abstention, Estimate, Facts, RiskPoint};
+use super::record::{Abstention, Estimate, Facts, NothingFits, Part, RiskPoint};
 use super::statistics::round6;
 
 /// The standard deviations between the middle and the ends of a 95 % interval.
@@ -70,6 +70,21 @@ pub fn calibration_error(queries: &[(f64, Answer)]) -> f64 {
         surplus[bin] += confidence - f64::from(u8::from(answer == Answer::Right));
     }
     round6(surplus.iter().map(|sum| sum.abs()).sum::<f64>() / queries.len().max(1) as f64)
+}
+
+/// How many queries of each sort have a confidence `below` this.
+#[must_use]
+pub fn nothing_fits(queries: &[(f64, Answer)], below: f64) -> NothingFits {
+    let part = |sort: Answer| {
+        let own = || queries.iter().filter(|(_, answer)| *answer == sort);
+        Part { queries: own().filter(|(confidence, _)| *confidence < below).count(), of: own().count() }
+    };
+    NothingFits {
+        below,
+        right: part(Answer::Right),
+        wrong: part(Answer::Wrong),
+        unanswerable: part(Answer::Unanswerable),
+    }
 }
 
 /// Errors made so far as a function of the queries answered so far: straight within a tie.
@@ -148,6 +163,15 @@ mod tests {
         let expected = ((2.9_f64 - 2.0).abs() + (0.85_f64 - 1.0).abs() + (0.5_f64 - 1.0).abs()) / 6.0;
         assert!((calibration_error(&queries) - expected).abs() < 1e-6);
         assert_eq!(calibration_error(&[]), 0.0);
+    }
+
+    #[test]
+    fn what_is_told_that_nothing_fits_is_below_the_threshold() {
+        let queries =
+            [(0.5, Right), (0.4, Right), (0.9, Wrong), (0.1, Unanswerable), (0.49, Unanswerable), (0.5, Unanswerable)];
+        let found = nothing_fits(&queries, 0.5);
+        let parts = [found.right, found.wrong, found.unanswerable].map(|part| (part.queries, part.of));
+        assert_eq!((found.below, parts), (0.5, [(1, 2), (0, 1), (2, 3)]));
     }
 
     #[test]

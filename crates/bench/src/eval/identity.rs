@@ -1,7 +1,7 @@
 //! What must hold among recorded figures whatever was measured: a mean lies in its interval, shares sum to one, a verdict
 //! is what its interval says. A record that breaks one of these was not written by a run.
 
-use super::record::{Abstention, Estimate, Facts, Loss, Paired};
+use super::record::{Abstention, Estimate, Facts, Loss, NothingFits, Paired};
 use super::statistics::{FEW, verdict_alone};
 
 /// How far figures that were rounded to six decimals one by one may be from an identity.
@@ -118,12 +118,14 @@ pub fn of_facts(facts: &Facts) -> Vec<String> {
     if let Some(recall) = recall {
         broken.loss("recall@5", recall, &facts.loss);
         broken.ascending("ties from worst to recall@5 to best", &[facts.ties.worst, recall, facts.ties.best]);
-        let asked: usize = facts.by_register.values().map(|slice| slice.queries).sum();
-        if asked == facts.answerable && asked > 0 {
-            let sum: f64 = facts.by_register.values().map(|slice| slice.recall_at_5 * slice.queries as f64).sum();
-            broken.unless(same(sum / asked as f64, recall), "recall@5: the mean of its registers is another");
-        } else {
-            broken.unless(facts.by_register.is_empty(), "the registers are not of all queries");
+        for (kind, slices) in [("registers", &facts.by_register), ("languages", &facts.by_language)] {
+            let asked: usize = slices.values().map(|slice| slice.queries).sum();
+            if asked == facts.answerable && asked > 0 {
+                let sum: f64 = slices.values().map(|slice| slice.recall_at_5 * slice.queries as f64).sum();
+                broken.unless(same(sum / asked as f64, recall), format!("recall@5: the mean of its {kind} is another"));
+            } else {
+                broken.unless(slices.is_empty(), format!("the {kind} are not of all queries"));
+            }
         }
     }
     for (kind, measures) in [("", &facts.measures), (", strict", &facts.strict)] {
@@ -137,12 +139,22 @@ pub fn of_facts(facts: &Facts) -> Vec<String> {
     let ties = &facts.ties;
     [ties.worst, ties.expected, ties.best].into_iter().for_each(|share| broken.share("ties", share));
     broken.ascending("ties from worst to best", &[ties.worst, ties.expected, ties.best]);
-    for (name, slice) in facts.by_namespace.iter().chain(&facts.by_register) {
+    for (name, slice) in facts.by_namespace.iter().chain(&facts.by_register).chain(&facts.by_language) {
         broken.share(name, slice.recall_at_5);
         broken.unless(slice.queries <= facts.answerable, format!("{name} has more queries than the case"));
     }
     if let Some(abstention) = &facts.abstention {
         broken.abstention(abstention);
+    }
+    if let Some(NothingFits { right, wrong, unanswerable, .. }) = &facts.nothing_fits {
+        let of = (right.of + wrong.of, unanswerable.of);
+        broken.unless(
+            of == (facts.answerable, facts.unanswerable),
+            "what is told that nothing fits is not of all queries",
+        );
+        for part in [right, wrong, unanswerable] {
+            broken.unless(part.queries <= part.of, "more queries are told that nothing fits than there are");
+        }
     }
     if let Some(tokens) = &facts.tokens {
         broken.ratio("tokens saved", 1.0 - tokens.reduction, tokens.cards_mean, tokens.naive as f64);

@@ -181,8 +181,14 @@ pub struct Facts {
     pub by_namespace: BTreeMap<String, Slice>,
     /// Register of the query (`plain`, `terse` …) to recall@5.
     pub by_register: BTreeMap<String, Slice>,
+    /// Language of the query to recall@5. Everyday requests have it; empty elsewhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_language: BTreeMap<String, Slice>,
     /// How well confidence separates answerable queries from the others; `None` without unanswerable ones.
     pub abstention: Option<Abstention>,
+    /// Which queries are told that nothing fits well. Everyday requests have it; `None` elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing_fits: Option<NothingFits>,
     /// What the prompt costs with and without routing; `None` where it was not asked for.
     pub tokens: Option<Tokens>,
     /// The engine against the control on the same queries; `None` for the control itself.
@@ -251,6 +257,30 @@ pub struct Abstention {
     /// that are older than it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ece: Option<f64>,
+}
+
+/// How many queries have a confidence below a threshold, so that a route says that nothing fits well.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NothingFits {
+    /// The threshold.
+    pub below: f64,
+    /// Of those with a relevant tool among the first five.
+    pub right: Part,
+    /// Of those that a tool answers which is not among the first five.
+    pub wrong: Part,
+    /// Of those that no tool answers.
+    pub unanswerable: Part,
+}
+
+/// Some of a number of queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// How many.
+    pub queries: usize,
+    /// Of how many.
+    pub of: usize,
 }
 
 /// One point of a risk–coverage curve.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::abstention::{Answer as Answered, abstention, calibration_error};
+use super::abstention::{Answer as Answered, abstention, calibration_error, nothing_fits};
 use super::collection::{Collection, Hashes, Query};
 use super::engine::{Engine, Ranking, Size};
 use super::error::EvalError;
@@ -18,12 +18,12 @@ use super::loss::{self, Wording, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{FIRST, Found, Judgement, Measure};
 use super::ranks::Ranks;
-use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
+use super::record::{Abstention, Facts, Growth, Loss, NothingFits, Outcome, Paired, Slice, Ties, Tokens, Work};
 use super::statistics::{mean, paired_by_tool, round6};
 use super::ties::{self, recall_over_orders};
 use contextweaver_core::catalog::definition_tokens;
 use contextweaver_core::text::Estimator;
-use contextweaver_routing::{CardDeck, Hit, Router, RoutingConfig, Scratch, render_cards};
+use contextweaver_routing::{CardDeck, Hit, NOTHING_FITS_BELOW, Router, RoutingConfig, Scratch, render_cards};
 
 /// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
 pub const DEPTH: usize = 100;
@@ -44,6 +44,10 @@ pub struct Evaluation {
     pub rankings: Vec<Ranking>,
     /// What became of every query, in query order; `None` for those that no tool answers.
     pub outcomes: Vec<Option<QueryOutcome>>,
+    /// See [`Facts::by_language`].
+    pub by_language: BTreeMap<String, Slice>,
+    /// See [`Facts::nothing_fits`], with the default of `abstain_below`; `None` where nothing is known of confidence.
+    pub nothing_fits: Option<NothingFits>,
 }
 
 impl Evaluation {
@@ -109,7 +113,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
     let queries = collection.queries.par_iter();
     let rankings = queries.map(|query| prepared.rank(&query.text, DEPTH * copies.most)).collect();
     let rows = rows(collection, &copies, rankings, |query| prepared.exhaustive(query), tokens)?;
-    Ok(summary(collection, rows, tokens, prepared.size(), selective))
+    Ok(summary(collection, rows, tokens, prepared.size(), |rows| Some(confidences(rows))))
 }
 
 /// nDCG@10 and recall@5 of every answerable query, as [`evaluate`] has them, without what else it measures.
@@ -167,12 +171,13 @@ fn summary(
     rows: Vec<Row<'_>>,
     tokens: PromptTokens,
     size: Size,
-    selective: impl Fn(&[Row]) -> Option<Abstention>,
+    confidences: impl Fn(&[Row]) -> Option<Vec<(f64, Answered)>>,
 ) -> Evaluation {
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
     let ndcg_at_10: Vec<f64> = answers.iter().map(|answer| answer.ndcg).collect();
     let ranks = Ranks::of(answers.iter().map(|answer| &answer.found));
+    let asked = confidences(&rows);
     let facts = Facts {
         tools: collection.catalog.len(),
         namespaces: collection.catalog.namespaces().len(),
@@ -184,7 +189,9 @@ fn summary(
         loss: loss::mean(&answers.iter().map(|answer| answer.loss).collect::<Vec<_>>()),
         by_namespace: slices(&rows, |query| namespaces(collection, query)),
         by_register: slices(&rows, |query| query.register.iter().cloned().collect()),
-        abstention: selective(&rows),
+        by_language: BTreeMap::new(),
+        abstention: asked.as_deref().and_then(selective),
+        nothing_fits: None,
         tokens: (tokens == PromptTokens::Count).then(|| prompt_tokens(collection, &rows)),
         versus_control: None,
         work: Work {
@@ -197,10 +204,12 @@ fn summary(
         first_tools: Vec::new(),
         ranks,
     };
+    let by_language = slices(&rows, |query| query.lang.iter().cloned().collect());
+    let nothing_fits = asked.map(|asked| nothing_fits(&asked, NOTHING_FITS_BELOW));
     let outcome = |answer: &Answer| QueryOutcome { found: answer.found.clone(), loss: answer.loss };
     let outcomes = rows.iter().map(|row| row.answer.as_ref().map(outcome)).collect();
     let rankings = rows.into_iter().map(|row| row.ranking).collect();
-    Evaluation { facts, recall_at_5, ndcg_at_10, rankings, outcomes }
+    Evaluation { facts, recall_at_5, ndcg_at_10, rankings, outcomes, by_language, nothing_fits }
 }
 
 fn row<'a>(
@@ -341,14 +350,18 @@ fn slices(rows: &[Row], keys: impl Fn(&Query) -> Vec<String>) -> BTreeMap<String
     sums.into_iter().map(|(key, sum)| (key, slice(sum))).collect()
 }
 
-fn selective(rows: &[Row]) -> Option<Abstention> {
+/// The confidence of every query, and what its answer was.
+fn confidences(rows: &[Row]) -> Vec<(f64, Answered)> {
     let answered = |row: &Row| match &row.answer {
         Some(answer) if answer.recall > 0.0 => Answered::Right,
         Some(_) => Answered::Wrong,
         None => Answered::Unanswerable,
     };
-    let asked: Vec<_> = rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect();
-    Some(Abstention { ece: Some(calibration_error(&asked)), ..abstention(&asked)? })
+    rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect()
+}
+
+fn selective(asked: &[(f64, Answered)]) -> Option<Abstention> {
+    Some(Abstention { ece: Some(calibration_error(asked)), ..abstention(asked)? })
 }
 
 fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {

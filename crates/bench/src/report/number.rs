@@ -36,6 +36,12 @@ pub fn counted(value: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// A part with its whole: `2 of 1,000`; nothing of nothing is shown as [`MISSING`].
+#[must_use]
+pub fn part(part: usize, whole: usize) -> String {
+    if whole == 0 { MISSING.to_owned() } else { format!("{} of {}", count(part), count(whole)) }
+}
+
 /// A rank, or that there is none.
 #[must_use]
 pub fn rank(value: Option<usize>) -> String {

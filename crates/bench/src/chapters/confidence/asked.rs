@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::ConfidenceFacts;
 use crate::eval::abstention::{Answer, calibration_error};
 use crate::eval::statistics::{mean, round6};
-use crate::report::number::{MISSING, count, share};
+use crate::report::number::{MISSING, count, part, share};
 use crate::report::table::Table;
 use crate::results::Results;
 use contextweaver_routing::NOTHING_FITS_BELOW;
@@ -192,14 +192,17 @@ pub(super) fn table(confidence: &Results<ConfidenceFacts>) -> Table {
     table
 }
 
+/// What the default of `abstain_below` does to right answers, wrong ones, and queries that no tool answers: the titles.
+pub(in crate::chapters) const BY_DEFAULT: [&str; 3] = ["right lost", "wrong withheld", "refused"];
+
 /// What the default of `abstain_below` does to the queries of each collection.
 pub(super) fn by_default(confidence: &Results<ConfidenceFacts>) -> Table {
-    let mut table = Table::new(["collection", "right lost", "wrong withheld", "refused"]);
+    let mut table = Table::new(std::iter::once("collection").chain(BY_DEFAULT));
     let threshold = (NOTHING_FITS_BELOW * STEPS as f64).round() as usize;
     for (record, facts) in confidence.measured() {
-        let counts = OF_EACH.map(|of| match below(&facts.as_asked, threshold, of) {
-            (_, 0) => MISSING.to_owned(),
-            (part, all) => format!("{} of {}", count(part), count(all)),
+        let counts = OF_EACH.map(|of| {
+            let (some, all) = below(&facts.as_asked, threshold, of);
+            part(some, all)
         });
         table.row([confidence.label(record)].into_iter().chain(counts).collect::<Vec<_>>());
     }

@@ -23,6 +23,7 @@ use crate::report::document::Document;
 use crate::report::table::Table;
 use crate::results::Results;
 
+pub(super) use asked::BY_DEFAULT;
 pub use asked::Step;
 pub use facts::{ConfidenceFacts, Questions, THRESHOLD_TENTHS, Threshold};
 

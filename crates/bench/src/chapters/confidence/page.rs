@@ -35,7 +35,9 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
     page.table(
         &format!(
             "What the default of `abstain_below`, {}, does to these queries: right answers that are not given, wrong ones \
-             that are withheld, and queries without a tool that are refused.",
+             that are withheld, and queries without a tool that are refused. A gateway searches as models ask: [everyday \
+             requests](everyday.md#requests-that-no-tool-serves) have the same counts, with the engine `best` beside the \
+             default.",
             share(NOTHING_FITS_BELOW)
         ),
         &by_default,

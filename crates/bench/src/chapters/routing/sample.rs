@@ -204,6 +204,7 @@ fn facts_of(shape: &Shape) -> Facts {
         loss: Loss { vocabulary: rest * 0.3, pruning, tie: rest * 0.05, ranking: rest * 0.65, rescued: 0.0 },
         by_namespace: slices(if shape.embedded { &NAMESPACES } else { &[] }),
         by_register: slices(if shape.embedded { &REGISTERS } else { &[] }),
+        by_language: BTreeMap::new(),
         abstention: shape.embedded.then(|| Abstention {
             aurc: 0.11 - shape.offset / 4.0,
             auroc: 0.81 + shape.offset / 4.0,
@@ -213,6 +214,7 @@ fn facts_of(shape: &Shape) -> Facts {
                 .collect(),
             ece: Some(0.05),
         }),
+        nothing_fits: None,
         tokens: Some(Tokens {
             estimator: "cl100k_base".to_owned(),
             naive,
