@@ -108,7 +108,7 @@ pub(super) struct Args {
     /// Lift the tools that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     feedback: Option<PathBuf>,
-    /// Also rank by the sentence encoder: the best quality, at milliseconds per query
+    /// Also rank by the sentence encoder: finds more on most collections, at milliseconds per query
     #[arg(long, conflicts_with = "path")]
     model: bool,
     /// Also write the decision as an HTML page: the tools, what each score is made of, and the runners-up

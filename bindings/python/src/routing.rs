@@ -26,8 +26,8 @@ use crate::threads::together;
 /// works.
 ///
 /// `catalog` is a Catalog, a list of definitions, or a path. `config` is a mapping, or the path of a TOML file; it
-/// states what differs from the default. With `model` the sentence encoder ranks too: the best quality, at milliseconds
-/// per query. `feedback` is a log of `contextweaver feedback`.
+/// states what differs from the default. With `model` the sentence encoder ranks too: it finds more on most collections,
+/// at milliseconds per query. `feedback` is a log of `contextweaver feedback`.
 ///
 /// Raises CatalogError, ConfigError or RouteError.
 #[pyclass(frozen, module = "contextweaver_rs")]

@@ -239,7 +239,8 @@ fn definitions() -> Document {
     page.block(
         "An engine ranks all tools of a catalog for every query of a collection; the ranking is compared with the relevant \
          tools, those that the query needs. Everything but recorded tables is exact: the same sources give the same figures \
-         on every machine. `cargo run --release -- bench run` measures everything again and writes these pages, and \
+         on every machine. That is tested on x86-64; nothing has [run on arm64](../docs/install.md#what-was-tried-and-where) \
+         yet. `cargo run --release -- bench run` measures everything again and writes these pages, and \
          `cargo run --release -- bench check` fails when the sources no longer give these figures.",
     );
     page.block(

@@ -85,7 +85,8 @@ pub(super) fn sentence(meaning: &Results<MeaningFacts>) -> Option<String> {
     };
     let collections = count(meaning.measured().count());
     Some(format!(
-        "Mean over {collections} collections, none of which the semantic table was trained on: {}, {}.",
+        "Mean over {collections} collections, none of which the semantic table was trained on, though a few constants were \
+         [chosen](docs/bias.md) on them: {}, {}.",
         figure(0, &ndcg),
         figure(1, &recall),
     ))
@@ -259,7 +260,7 @@ mod tests {
         }
         assert!(shown[2].contains(".250") && shown[2].contains(".125"), "{}", shown[2]);
         assert!(shown[3].contains("no tool"), "{}", shown[3]);
-        insta::assert_snapshot!(sentence(&results()).unwrap(), @"Mean over 1 collections, none of which the semantic table was trained on: nDCG@10 .700 with meaning and .600 by words alone (+.100 [+.100, +.100]), recall@5 .700 with meaning and .600 by words alone (+.100 [+.100, +.100]).");
+        insta::assert_snapshot!(sentence(&results()).unwrap(), @"Mean over 1 collections, none of which the semantic table was trained on, though a few constants were [chosen](docs/bias.md) on them: nDCG@10 .700 with meaning and .600 by words alone (+.100 [+.100, +.100]), recall@5 .700 with meaning and .600 by words alone (+.100 [+.100, +.100]).");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An optional sentence encoder, for the best quality.
+//! An optional sentence encoder, which finds more on most collections.
 //!
 //! The semantic table knows words one by one. An encoder reads the whole sentence, at a thousand times the cost: a
 //! query takes milliseconds and so does a tool, so tools are encoded once and kept on disk ([`VectorCache`]). One trait
