@@ -11,7 +11,7 @@ import pytest
 import reference
 from conftest import HOUSEHOLD, ROOT
 
-PAGES = ["docs/python.md", "README.md"]
+PAGES = ["docs/python.md", "README.md", "packaging/python/README.md"]
 # A block of a page: its language, and what it holds.
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
