@@ -7,6 +7,7 @@ mod compare;
 mod conformance;
 mod context;
 mod crash;
+mod encoder;
 mod eval;
 mod examples;
 mod gateway;

@@ -76,8 +76,14 @@ impl Files {
 
     /// Starts a command in the folder, with all standard streams at hand.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.start_with(arguments, &[])
+    }
+
+    /// As [`Self::start`], with these variables of the environment.
+    pub(crate) fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_contextweaver"))
             .args(arguments)
+            .envs(variables.iter().copied())
             .current_dir(self.folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
