@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::column::{Column, Meaning};
 use super::failure::{self, Failure};
 use super::leaves::{below, varying};
-use super::profile::{Mode, NodeId, Profile, has_header, is_list, mode};
+use super::profile::{Mode, NodeId, Profile, has_header, is_list, is_told_by_item, mode};
 use super::table::{Sample, Table};
 use super::unusual::Unusual;
 use super::{Pieces, rank, rows, shown};
@@ -18,8 +18,6 @@ use crate::literal::{Kind, Value};
 const MOST_LEAVES: usize = 300;
 /// The number of arrays and objects that are searched for leaves.
 const MOST_VISITS: usize = 4000;
-/// The number of items up to which an array of objects is described leaf by leaf instead of as a table.
-const FEW: usize = 2;
 /// The number of tables that are described in detail.
 const MOST_TABLES: usize = 4;
 /// The number of rows from which a table is told by its columns where it is most of the whole together with others.
@@ -247,17 +245,15 @@ impl<'d> Walk<'d> {
                 (Kind::Array, _) => {
                     if !value.items().take(64).any(Value::is_container) {
                         self.list(value, &path, node);
-                    } else if value.len() > FEW && value.items().take(8).any(Value::is_container) {
+                    } else if !is_told_by_item(value) {
                         self.tables.push(Section { value, path, node, beside });
-                    } else if let Some(item) = self.profile.item(node) {
+                    } else {
                         let room = MOST_VISITS.saturating_sub(visits + queue.len());
                         for (index, value) in value.items().enumerate().take(room) {
-                            queue.push_back(Section {
-                                value,
-                                path: format!("{path}[{index}]"),
-                                node: item,
-                                beside: None,
-                            });
+                            if let Some(node) = self.profile.item_at(node, index) {
+                                let path = format!("{path}[{index}]");
+                                queue.push_back(Section { value, path, node, beside: None });
+                            }
                         }
                     }
                 }

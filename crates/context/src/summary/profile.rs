@@ -2,7 +2,8 @@
 //!
 //! `rows[0].price` and `rows[1].price` are one pattern, whose values form a column. The patterns of a document are a
 //! tree of bounded size. A list inside a list of the same name (children of children) is one pattern, so that trees of
-//! any depth are described together.
+//! any depth are described together. Where the items of an array are described one by one, each has its own patterns:
+//! what is said of a table in one of them is not to count the rows in another.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,6 +14,12 @@ use crate::literal::{Kind, Value};
 const MOST_PATTERNS: usize = 4096;
 /// The number of different keys of one object pattern at most.
 const MOST_KEYS: usize = 512;
+/// The number of patterns up to which what is there once has patterns of its own.
+const MOST_ALONE: usize = 1024;
+/// The number of items of one array that have patterns of their own.
+const EACH: usize = 64;
+/// The number of items up to which an array of objects is described item by item instead of as a table.
+const FEW: usize = 2;
 /// The number of members from which an object of objects with the same keys is read as rows with names.
 const MAP_SIZE: usize = 5;
 /// The number of members from which rows may lack some of each other's keys.
@@ -46,6 +53,8 @@ pub(super) struct Node<'d> {
     pub(super) column: Column,
     children: Vec<NodeId>,
     pub(super) count: usize,
+    /// Whether it is the pattern of one value alone, to which keys and items described one by one lead.
+    alone: bool,
 }
 
 /// How the entries of an array or object are read.
@@ -74,6 +83,8 @@ struct Open<'d> {
     next: usize,
     /// Whether the first item is a row of names.
     header: bool,
+    /// Whether its items have patterns of their own.
+    each: bool,
     /// The pattern of entries without names, once there was one.
     item: Option<NodeId>,
 }
@@ -86,6 +97,13 @@ pub(super) fn mode(value: Value<'_>) -> Mode {
         _ if is_rows(value) => Mode::Rows,
         _ => Mode::Items,
     }
+}
+
+/// Whether the items of an array that is no list of scalars are described one by one and not as a table: they are few, or
+/// the first of them are scalars.
+pub(super) fn is_told_by_item(array: Value<'_>) -> bool {
+    let holds_more = |first: usize| array.items().take(first).any(Value::is_container);
+    holds_more(EACH) && (array.len() <= FEW || !holds_more(COMPARED))
 }
 
 fn is_map(value: Value<'_>) -> bool {
@@ -143,9 +161,8 @@ pub(super) fn has_header(rows: Value<'_>) -> bool {
 
 impl<'d> Profile<'d> {
     pub(super) fn of(root: Value<'d>) -> Self {
-        let node = Node { parent: 0, key: None, step: "", column: Column::default(), children: Vec::new(), count: 0 };
         let mut profile = Self {
-            nodes: vec![node],
+            nodes: vec![Node::new(0, "", None, true)],
             by_step: FxHashMap::default(),
             recursive: FxHashSet::default(),
             depth: 0,
@@ -164,8 +181,9 @@ impl<'d> Profile<'d> {
             };
             if visit.value.is_container() {
                 let header = mode == Mode::Rows && has_header(visit.value);
+                let each = mode == Mode::Items && profile.has_own_items(node, visit.value);
                 profile.depth = profile.depth.max(visit.depth + 1);
-                open.push(Open { value: visit.value, node, mode, next: 0, header, item: None });
+                open.push(Open { value: visit.value, node, mode, next: 0, header, each, item: None });
             } else if mode != Mode::Header {
                 profile.leaves += 1;
             }
@@ -185,13 +203,22 @@ impl<'d> Profile<'d> {
             Mode::Keys => (self.step(outer, key, value), mode(value)),
             Mode::Items | Mode::Map => {
                 let mode = if outer.mode == Mode::Map { Mode::Keys } else { mode(value) };
-                (self.item_of(outer, value), mode)
+                let is_own = outer.each && outer.next < EACH;
+                let node =
+                    if is_own { self.position(outer.node, outer.next, true) } else { self.item_of(outer, value) };
+                (node, mode)
             }
             Mode::Rows if outer.next == 0 && outer.header => (outer.node, Mode::Header),
             Mode::Rows => (self.item_of(outer, value), Mode::Positions),
             Mode::Header => (outer.node, Mode::Header),
-            Mode::Positions => (self.position(outer.node, outer.next), mode(value)),
+            Mode::Positions => (self.position(outer.node, outer.next, false), mode(value)),
         }
+    }
+
+    /// Whether the items of `array`, whose pattern is `id`, have patterns of their own.
+    fn has_own_items(&self, id: NodeId, array: Value<'d>) -> bool {
+        let is_alone = self.nodes.get(id).is_some_and(|node| node.alone);
+        is_alone && self.nodes.len() < MOST_ALONE && is_told_by_item(array)
     }
 
     fn item_of(&mut self, outer: &mut Open<'d>, value: Value<'d>) -> NodeId {
@@ -221,36 +248,44 @@ impl<'d> Profile<'d> {
                 self.recursive.insert(ancestor);
                 ancestor
             }
-            None => self.add(parent, step, key),
+            None => {
+                let alone = key.is_some() && self.nodes.get(parent).is_some_and(|node| node.alone);
+                self.add(parent, step, key, alone && self.nodes.len() < MOST_ALONE)
+            }
         };
         self.by_step.insert((parent, step), child);
         child
     }
 
-    fn add(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>) -> NodeId {
+    fn add(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>, alone: bool) -> NodeId {
         let id = self.nodes.len();
-        self.nodes.push(Node { parent, key, step, column: Column::default(), children: Vec::new(), count: 0 });
+        self.nodes.push(Node::new(parent, step, key, alone));
         if let Some(node) = self.nodes.get_mut(parent) {
             node.children.push(id);
         }
         id
     }
 
-    fn position(&mut self, parent: NodeId, position: usize) -> NodeId {
+    fn position(&mut self, parent: NodeId, position: usize, alone: bool) -> NodeId {
         match self.nodes.get(parent).and_then(|node| node.children.get(position)) {
             Some(&child) => child,
-            None => self.add(parent, "", None),
+            None => self.add(parent, "", None, alone),
         }
     }
 
     /// The pattern above `outer` with the same key and kind of value, if a list is between them and the objects that hold
-    /// the key are alike.
+    /// the key are alike. What is there once stays by itself.
     fn recursion(&self, outer: &Open<'d>, step: &str, value: Value<'d>) -> Option<NodeId> {
         let (mut id, mut listed) = (outer.node, false);
         while id != 0 && !step.is_empty() {
             let node = self.nodes.get(id)?;
             listed |= node.step.is_empty();
-            if listed && node.step == step && node.column.may_hold(value) && self.is_like(outer.value, node.parent) {
+            if listed
+                && !node.alone
+                && node.step == step
+                && node.column.may_hold(value)
+                && self.is_like(outer.value, node.parent)
+            {
                 return Some(id);
             }
             id = node.parent;
@@ -295,6 +330,12 @@ impl<'d> Profile<'d> {
         self.children(id).iter().copied().find(|&child| self.nodes.get(child).is_some_and(|node| node.step.is_empty()))
     }
 
+    /// The pattern of the item at `index` of an array whose items are described one by one.
+    pub(super) fn item_at(&self, id: NodeId, index: usize) -> Option<NodeId> {
+        let own = self.children(id).get(index.min(EACH)).copied();
+        own.filter(|&child| self.nodes.get(child).is_some_and(|node| node.step.is_empty())).or_else(|| self.item(id))
+    }
+
     /// The pattern of the member with `key`.
     pub(super) fn member(&self, id: NodeId, key: Value<'_>) -> Option<NodeId> {
         self.by_step.get(&(id, key.text())).copied()
@@ -327,7 +368,11 @@ impl<'d> Profile<'d> {
     }
 }
 
-impl Node<'_> {
+impl<'d> Node<'d> {
+    fn new(parent: NodeId, step: &'d str, key: Option<Value<'d>>, alone: bool) -> Self {
+        Self { parent, key, step, column: Column::default(), children: Vec::new(), count: 0, alone }
+    }
+
     /// The name of the key; `None` for items.
     pub(super) fn name(&self) -> Option<String> {
         match self.key {
