@@ -53,6 +53,13 @@ const SHOWN_AS: &str = "firewall";
 /// Bytes of a text per token of the cap, up to which its beginning says more than a summary: about a quarter of it.
 const EXCERPT: usize = 16;
 
+/// The number of characters by which the beginning of a content is found in its summary.
+const QUOTED: usize = 60;
+
+/// What a summary calls the first line of a text, and what stands behind other names of it.
+const FIRST_LINE: &str = "first line";
+const OF_FIRST_LINE: &str = "(line 0)";
+
 /// The label of a result's artifact.
 const RESULT: &str = "result of a call";
 
@@ -417,12 +424,18 @@ impl<'a> Firewall<'a> {
         };
         let text = summarized(cap);
         let message = if failed { first_paragraph(whole) } else { "" };
-        let message = if message.is_empty() { String::new() } else { self.clipped(message, cap / 2) };
-        if text.starts_with(&message) {
+        let clipped = if message.is_empty() { String::new() } else { self.clipped(message, cap / 2) };
+        if clipped.is_empty() || text.starts_with(message) {
             return self.clipped(&text, cap);
         }
-        let cost = self.estimator.count(&format!("{message}\n"));
-        self.clipped(format!("{message}\n{}", summarized(cap.saturating_sub(cost))).trim_end(), cap)
+        // Where a summary shows the beginning of the content, that is the message.
+        if let Some((beginning, others)) = apart(&text, whole).filter(|(head, _)| head.len() * 2 >= clipped.len()) {
+            return self.clipped(&below(beginning, &others), cap);
+        }
+        let cost = self.estimator.count(&format!("{clipped}\n"));
+        let rest = summarized(cap.saturating_sub(cost));
+        let others = apart(&rest, whole).map(|(_, others)| others);
+        self.clipped(&below(&clipped, &others.unwrap_or(rest)), cap)
     }
 
     /// As many of the first words as fit into `cap` tokens, or nearly as many, with an ellipsis.
@@ -524,6 +537,33 @@ fn is_lossless(summary: &str, content: &Content<'_>) -> bool {
 fn first_paragraph(text: &str) -> &str {
     let text = text.trim();
     text.split_once("\n\n").map_or(text, |(first, _)| first)
+}
+
+/// The beginning of `content` as `summary` shows it, from the start of a line, and the rest of the summary.
+fn apart<'s>(summary: &'s str, content: &str) -> Option<(&'s str, String)> {
+    let content = content.trim_start();
+    let known = content.char_indices().nth(QUOTED).map_or(content, |(end, _)| content.get(..end).unwrap_or_default());
+    let starts_line = |at: usize| summary.get(..at).is_some_and(|before| before.is_empty() || before.ends_with('\n'));
+    let (at, _) = summary.match_indices(known).find(|(at, _)| starts_line(*at))?;
+    let (before, shown) = summary.split_at_checked(at)?;
+    let same = shown.chars().zip(content.chars()).take_while(|(one, other)| one == other);
+    let (beginning, behind) = shown.split_at_checked(same.map(|(one, _)| one.len_utf8()).sum())?;
+    Some((beginning.trim_end(), format!("{before}{}", behind.trim_start())))
+}
+
+/// A summary below the message that it is of, without what it quotes of that.
+fn below(message: &str, summary: &str) -> String {
+    let lines = summary.lines().filter_map(|line| {
+        let quotes = |label: &str| label == FIRST_LINE || label.ends_with(OF_FIRST_LINE);
+        let quoted = |quoted: &str| message.trim_start().starts_with(quoted.trim_end_matches('…').trim_end());
+        match line.split_once(": ").filter(|(label, rest)| quotes(label) && quoted(rest)) {
+            Some((FIRST_LINE, _)) => None,
+            Some((label, _)) => Some(label),
+            None => Some(line),
+        }
+    });
+    let lines: Vec<&str> = [message].into_iter().chain(lines).collect();
+    lines.join("\n").trim_end().to_owned()
 }
 
 /// The first and the last row or line.

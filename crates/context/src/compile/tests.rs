@@ -573,6 +573,40 @@ fn a_result_comes_with_its_call_or_not_at_all() {
 }
 
 #[test]
+fn the_message_of_a_failed_call_is_shown_once() {
+    use crate::adapters::from_mcp_result;
+    use crate::summary::StructureSummarizer;
+    let numbered = |line: &dyn Fn(usize) -> String| (0..200).map(|at| line(at) + "\n").collect::<String>();
+    let failed = "Error executing tool query_orders: the database at db-7 refused the connection";
+    let state: Value =
+        (0..200).map(|at| (format!("k{at}"), Value::from(at * 2))).collect::<serde_json::Map<_, _>>().into();
+    for (text, end) in [
+        (format!("{failed} {}", words(1, 900)), "w1q899"),
+        (format!("{failed}\n{}", numbered(&|at| words(at, 4))), "w199q3"),
+        (format!("{failed}\n\n{}", numbered(&|at| words(at, 4))), "w199q3"),
+        (
+            format!("{failed}\n\n{}", numbered(&|at| format!("2026-11-24 10:00:{:02} INFO step {at}", at % 60))),
+            "step 199",
+        ),
+        (json!({"error": {"code": 7, "message": failed}, "state": state}).to_string(), "\"k199\":398}}"),
+    ] {
+        let result = json!({"content": [{"type": "text", "text": text}], "isError": true}).to_string();
+        let config = labelled();
+        let artifacts = MemoryArtifacts::default();
+        let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
+        let call = item("c", ItemKind::ToolCall, "query()");
+        let output = from_mcp_result(&result).unwrap();
+        let (result, _) = firewall.ingest(&call, &output, &mut crate::firewall::Seen::default()).unwrap();
+        let transcript = Transcript::new(vec![call, result]).unwrap();
+        let request = Request::new(Phase::Answer, "");
+        let prompt = compile(&transcript, &Memory::default(), &firewall, &request, &config).unwrap().prompt;
+        let (_, shown) = prompt.split_once("[TOOL RESULT [artifact:result:c]]\n").unwrap();
+        let begins = shown.starts_with(failed) || shown.starts_with("{\"error\":");
+        assert!(begins && shown.matches(failed).count() == 1 && shown.contains(end), "{shown}");
+    }
+}
+
+#[test]
 fn a_call_with_long_arguments_stays_with_its_result() {
     let rows: Vec<usize> = (0..1000).collect();
     let mut call = item("c", ItemKind::ToolCall, &json!({"path": "a.md", "rows": rows}).to_string());
