@@ -1,9 +1,11 @@
 //! Recognises what a content is by looking at it: the media type that a source claims is wrong too often.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 
 use super::data::{self, Bulk, Description};
 use super::failure::Failure;
+use super::inner::{has_rows, inner_text};
 use super::{Pieces, RowSpans, Summarizer, ends, grid, lines, lossless, rank, rows, shown};
 use crate::brief::{Piece, pack};
 use crate::clean::without_sequences;
@@ -26,6 +28,8 @@ const NAMED: usize = 35;
 const MOST_TOLD: usize = 60;
 /// The number of levels of texts inside strings inside literals.
 const DEEPEST: usize = 3;
+/// The JSONPath of the outermost value.
+const ROOT: &str = "$";
 
 /// The summariser that knows structure: tables, trees, logs, diffs, code and so on, each told in its own terms.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +69,7 @@ fn room(cap: usize) -> usize {
 
 /// The summary of a literal.
 fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
-    let Told { pieces, bulk, failure } = about_literal(found, 0);
+    let Told { pieces, bulk, failure } = about_literal(found, ROOT, 0);
     let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
     if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
         // Sums and counts are worth more than the rest of the rows: the whole follows them or is left out.
@@ -131,11 +135,30 @@ impl<'a> Found<'a> {
         Some(Self { written, is_xml: true, ..Self::of("", document, Some(note)) })
     }
 
-    /// The array whose items the selector `rows` shows.
+    /// The array whose items the selector `rows` shows, unless it shows those of a text inside.
     fn rows(&self) -> Option<Value<'_>> {
         let root = self.document.root();
-        if self.is_xml { rows::rows_below(root) } else { rows::rows_of(root) }
+        if self.is_xml {
+            return rows::rows_below(root);
+        }
+        rows::rows_of(root).filter(|_| inner_text(root, has_rows).is_none())
     }
+}
+
+/// The literal that a summary of `text` tells: the text itself, what stands behind a short lead, or what could be read of
+/// one that breaks off.
+pub(crate) fn document_in(text: &str) -> Option<Document<'_>> {
+    document_and_rest(text).map(|(document, _)| document)
+}
+
+/// As [`document_in`], with what stands before and behind the literal.
+pub(crate) fn document_and_rest(text: &str) -> Option<(Document<'_>, [&str; 2])> {
+    let marked = text.trim_start_matches('\u{feff}');
+    let Found { lead, document, .. } = literal(marked)?;
+    let before = text.len() - marked.len() + lead.len();
+    let span = document.root().span();
+    let rest = [text.get(..before + span.start), text.get(before + span.end..)].map(Option::unwrap_or_default);
+    Some((document.into_owned(), rest))
 }
 
 /// The literal that `text` is, or holds after a short lead, or begins with and breaks off.
@@ -203,11 +226,13 @@ struct Told {
     failure: Option<Failure>,
 }
 
-fn about_literal(found: &Found<'_>, depth: usize) -> Told {
-    // No selector reaches into a text.
-    let rows = found.rows().filter(|_| depth == 0).map(|rows| rows.place());
-    let is_path_needed = |table: Value<'_>| depth == 0 && rows != Some(table.place());
-    let Description { pieces: said, embedded, bulk, failure } = data::describe(found.document.root(), is_path_needed);
+/// What is said of a literal with the JSONPath `base`, inside of so many texts.
+fn about_literal(found: &Found<'_>, base: &str, depth: usize) -> Told {
+    // Of a text inside, only paths lead to rows.
+    let rows = LazyCell::new(|| (depth == 0).then(|| found.rows()).flatten().map(|rows| rows.place()));
+    let is_path_needed = |table: Value<'_>| *rows != Some(table.place());
+    let Description { pieces: said, embedded, bulk, failure } =
+        data::describe(found.document.root(), base, is_path_needed);
     let mut pieces = Pieces::new();
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
@@ -224,18 +249,18 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Told {
         let label = format!("{path}: text of {} characters", text.chars().count());
         pieces.push(Piece::line(place, rank::SHAPE + delay, label));
         if depth < DEEPEST {
-            let inner = about(text, depth + 1);
+            let inner = about(text, &rows::path_below(base, path), depth + 1);
             pieces.extend(inner.into_iter().map(|piece| moved(piece, place + 1, delay + 1)));
         }
     }
     Told { pieces, bulk, failure }
 }
 
-fn about(text: &str, depth: usize) -> Pieces {
+fn about(text: &str, base: &str, depth: usize) -> Pieces {
     let text = &*without_sequences(text);
     let tree = xml::as_json(text);
     let found = literal(text).or_else(|| Found::of_xml(tree.as_deref()?, text));
-    found.map_or_else(|| about_text(text), |found| about_literal(&found, depth).pieces)
+    found.map_or_else(|| about_text(text), |found| about_literal(&found, base, depth).pieces)
 }
 
 fn about_text(text: &str) -> Pieces {

@@ -110,8 +110,9 @@ struct Walk<'d> {
     named_keys: FxHashMap<Vec<String>, usize>,
 }
 
-/// Describes `root`. Rows of an array for which `is_path_needed` are named by their path.
-pub(super) fn describe(root: Value<'_>, is_path_needed: impl Fn(Value<'_>) -> bool) -> Description {
+/// Describes `root`. Rows of an array for which `is_path_needed` are named by their path below `base`, the JSONPath of
+/// `root`.
+pub(super) fn describe(root: Value<'_>, base: &str, is_path_needed: impl Fn(Value<'_>) -> bool) -> Description {
     let profile = Profile::of(root);
     let mut walk = Walk {
         profile,
@@ -136,7 +137,7 @@ pub(super) fn describe(root: Value<'_>, is_path_needed: impl Fn(Value<'_>) -> bo
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
         let mut table = walk.table(section);
         table.rows_at = (section.value.kind() == Kind::Array && is_path_needed(section.value))
-            .then(|| (rows::json_path(&section.path), section.value.len() - table.rows));
+            .then(|| (rows::path_below(base, &section.path), section.value.len() - table.rows));
         // Where no table is most of the whole, the names of columns alone could be those of any.
         table.qualified = number > 0 || section.path.contains(['.', '[']) || (bulk == Bulk::Told && small);
         let unusual = detailed.then(|| Unusual::of(&walk.profile, section.value, section.node, &table));

@@ -7,6 +7,7 @@ mod data;
 mod ends;
 mod failure;
 mod grid;
+mod inner;
 mod leaves;
 mod lines;
 mod lossless;
@@ -18,11 +19,12 @@ mod table;
 mod unusual;
 
 pub use content::StructureSummarizer;
-pub(super) use content::rows_in;
+pub(super) use content::{document_and_rest, document_in, rows_in};
 pub(super) use grid::{Delimited, Format, RowSpans, spans_of};
+pub(super) use inner::{count_of_rows, has_lines, has_rows, inner_text, main_text};
 pub(super) use lines::{Fenced, Fences, fence, heading};
 pub(super) use lossless::forms as lossless_forms;
-pub(super) use rows::{header_of, json_path, row_count, rows_below, rows_of};
+pub(super) use rows::{header_of, row_count, rows_below, rows_of};
 pub(super) use shown::member_path;
 
 use crate::brief::Piece;

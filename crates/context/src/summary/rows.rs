@@ -53,8 +53,8 @@ pub(crate) fn row_count(rows: Value<'_>) -> usize {
     rows.len() - usize::from(header_of(rows).is_some())
 }
 
-/// The JSONPath of what has this path in a summary.
-pub(crate) fn json_path(path: &str) -> String {
-    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-    format!("${dot}{path}")
+/// The JSONPath of what has the path `path` in a summary of what is at `base`.
+pub(crate) fn path_below(base: &str, path: &str) -> String {
+    let dot = if path.is_empty() || path.starts_with(['.', '[']) { "" } else { "." };
+    format!("{base}{dot}{path}")
 }

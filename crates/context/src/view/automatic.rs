@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value as Json, json};
 
-use super::inner::inner_text;
-use super::units::document;
 use crate::event::{ArtifactRef, Selector, ViewSpec};
 use crate::literal::{Dialect, Document, Kind};
 use crate::split::line_count;
-use crate::summary::{row_count, rows_below, rows_in, rows_of};
+use crate::summary::{
+    count_of_rows, document_in, has_lines, has_rows, inner_text, row_count, rows_below, rows_in, rows_of,
+};
 use crate::xml;
 
 /// The number of keys that get a view of their own at most.
@@ -32,24 +32,30 @@ static SPEAKS_OF_ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(E
 #[must_use]
 pub fn automatic(reference: &ArtifactRef, content: &[u8]) -> Vec<ViewSpec> {
     let Ok(text) = std::str::from_utf8(content) else { return Vec::new() };
-    let document = text.trim_start().starts_with(['{', '[', '(']).then(|| document(text)).and_then(Result::ok);
-    automatic_for(reference, text, document.as_ref())
+    automatic_for(reference, text, document_in(text).as_ref())
 }
 
 /// As [`automatic`], for a text that was parsed already: `document` is the literal that it is or holds.
 pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Option<&Document<'_>>) -> Vec<ViewSpec> {
     let mut offers: Vec<(String, Selector)> = Vec::new();
     let mut offer = |label: String, selector: Selector| offers.push((label, selector));
-    let rows = match document {
-        Some(document) => rows_of(document.root()).map(row_count),
+    let mut place = String::new();
+    let rows = match document.map(Document::root) {
+        Some(root) => match inner_text(root, has_rows) {
+            Some(inner) => {
+                place = format!(" at {}", inner.path);
+                count_of_rows(&inner.text)
+            }
+            None => rows_of(root).map(row_count),
+        },
         None => rows_of_xml(text),
     };
     let records = if document.is_none() && rows.is_none() { rows_in(text).map(|spans| spans.rows.len()) } else { None };
     let records = records.filter(|total| *total > 1);
     if let Some(total) = rows.or(records).filter(|total| *total > 1) {
-        offer(format!("first rows of {total}"), Selector::Rows { start: 0, end: Some(ROWS) });
-        offer(format!("last rows of {total}"), Selector::Rows { start: -ROWS, end: None });
-        offer(format!("{ROWS} rows spread over {total}"), Selector::Sample { count: ROWS as usize });
+        offer(format!("first rows of {total}{place}"), Selector::Rows { start: 0, end: Some(ROWS) });
+        offer(format!("last rows of {total}{place}"), Selector::Rows { start: -ROWS, end: None });
+        offer(format!("{ROWS} rows spread over {total}{place}"), Selector::Sample { count: ROWS as usize });
     }
     match document {
         Some(document) => {
@@ -60,7 +66,7 @@ pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Optio
                     offer(format!("the value of {key}"), Selector::JsonKeys { keys: vec![key] });
                 }
             }
-            if let Some(inner) = inner_text(root) {
+            if let Some(inner) = inner_text(root, has_lines) {
                 offer_lines(&inner.text, &format!(" at {}", inner.path), &mut offer);
                 offer_errors(&inner.text, &mut offer);
             }
@@ -212,6 +218,20 @@ mod tests {
         artifact:result:c1#3 last lines of 93 at $.stdout: lines:-20..
         artifact:result:c1#4 lines that speak of errors: {"type":"grep","pattern":"(?i)error|exception|fail|fatal|panic","context":1}
         "#);
+        let rows = serde_json::to_string(&(0..40).map(|at| json!({"at": at})).collect::<Vec<_>>()).unwrap();
+        insta::assert_snapshot!(offered(&format!("Found:\n{rows}")), @r"
+        artifact:result:c1#0 first rows of 40: rows:0..10
+        artifact:result:c1#1 last rows of 40: rows:-10..
+        artifact:result:c1#2 10 rows spread over 40: sample:10
+        ");
+        let inside = json!({"args": ["-x", "-y"], "result": format!("{rows}{}", " ".repeat(600))}).to_string();
+        insta::assert_snapshot!(offered(&inside), @r"
+        artifact:result:c1#0 first rows of 40 at $.result: rows:0..10
+        artifact:result:c1#1 last rows of 40 at $.result: rows:-10..
+        artifact:result:c1#2 10 rows spread over 40 at $.result: sample:10
+        artifact:result:c1#3 the value of args: json_keys:args
+        artifact:result:c1#4 the value of result: json_keys:result
+        ");
         let table = (0..40).fold("id,state\n".to_owned(), |text, at| text + &format!("{at},ok\n"));
         insta::assert_snapshot!(offered(&table), @r"
         artifact:result:c1#0 first rows of 40: rows:0..10

@@ -6,6 +6,10 @@ use std::collections::VecDeque;
 use regex::{Regex, RegexBuilder};
 
 use super::ViewError;
+use super::units::{Rows, lines_of, rows_of_text};
+use crate::literal::{Document, Value, Visit};
+use crate::split::lines;
+use crate::summary::{document_and_rest, has_lines, main_text, member_path, rows_of};
 
 /// The size of a compiled expression at most, in bytes: a larger one is a way to stop a server.
 const MOST_PROGRAM: usize = 1 << 20;
@@ -63,7 +67,7 @@ impl Search {
                     found.push("--".to_owned());
                 }
                 found.extend(before.drain(..).map(|(number, line)| format!("{number}- {}", shortened(&line))));
-                self.matches(number, &line, &mut found);
+                self.matches(&number.to_string(), &line, &mut found);
                 last = Some(number);
                 after = self.context;
             } else if after > 0 {
@@ -81,9 +85,82 @@ impl Search {
         found
     }
 
-    fn matches(&self, number: usize, line: &str, found: &mut Vec<String>) {
+    /// The matches in a document of the path `base`, and in what stands before and behind it: first those in the text or in
+    /// the rows that most of it is, by their numbers, then those in other values, each by its path.
+    pub(super) fn document(&self, document: &Document<'_>, rest: &[&str; 2], base: &str) -> Vec<String> {
+        let root = document.root();
+        let mut found = Vec::new();
+        let text = main_text(root, base).filter(|(value, path)| self.in_text(&value.plain(), path, &mut found));
+        let main = text.map(|(value, _)| value).or_else(|| {
+            let place = (base != "$").then(|| rows_of_text(base));
+            rows_of(root).inspect(|array| found.extend(below(place, self.lines(Rows::of(*array).iter()))))
+        });
+        self.values(root, base, main, &mut found);
+        for line in rest.iter().flat_map(|part| lines(part)).filter(|line| self.expression.is_match(line)) {
+            self.matches(&format!("around {base}"), line, &mut found);
+        }
+        found
+    }
+
+    /// Adds the matches in a long text inside a document, if it has lines or is a document itself; whether it has or is.
+    fn in_text(&self, text: &str, path: &str, found: &mut Vec<String>) -> bool {
+        if let Some((document, rest)) = document_and_rest(text) {
+            found.extend(self.document(&document, &rest, path));
+        } else if has_lines(text) {
+            found.extend(below(Some(lines_of(path)), self.lines(lines(text).map(Cow::Borrowed))));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Adds the matches in the values in `root`, which has the path `base`, without those in `main`.
+    fn values(&self, root: Value<'_>, base: &str, main: Option<Value<'_>>, found: &mut Vec<String>) {
+        let told = main.map_or(0..0, Value::span);
+        if told == root.span() {
+            return;
+        }
+        // The key or the number of the value and of everything around it.
+        let mut steps: Vec<(Option<Value<'_>>, usize)> = Vec::new();
+        let mut bytes = 0;
+        for Visit { depth, key, value } in root.descendants() {
+            if let Some(depth) = depth.checked_sub(1) {
+                let number = steps.get(depth).map_or(0, |(_, before)| before + 1);
+                steps.truncate(depth);
+                steps.push((key, number));
+            }
+            if value.is_container() || told.contains(&value.span().start) {
+                continue;
+            }
+            let collected = found.len();
+            self.value(key, &value.plain(), || path_of(base, &steps), found);
+            bytes += found.iter().skip(collected).map(String::len).sum::<usize>();
+            if bytes > MOST_FOUND {
+                return;
+            }
+        }
+    }
+
+    /// Adds the matches in one value, or the value if its key matches.
+    fn value(&self, key: Option<Value<'_>>, text: &str, path: impl Fn() -> String, found: &mut Vec<String>) {
+        let with_key = || key.is_some_and(|key| self.expression.is_match(&format!("{}: {text}", key.plain())));
+        if has_lines(text) {
+            let matching = self.lines(lines(text).map(Cow::Borrowed));
+            if !matching.is_empty() {
+                found.push(lines_of(&path()));
+                found.extend(matching);
+            }
+        } else if self.expression.is_match(text) {
+            self.matches(&path(), text, found);
+        } else if with_key() {
+            found.push(format!("{}: {}", path(), shortened(text)));
+        }
+    }
+
+    /// Adds a line that matches, under what it is called.
+    fn matches(&self, name: &str, line: &str, found: &mut Vec<String>) {
         if line.len() <= LONG_LINE {
-            found.push(format!("{number}: {line}"));
+            found.push(format!("{name}: {line}"));
             return;
         }
         let mut shown = 0;
@@ -93,7 +170,7 @@ impl Search {
                 continue;
             }
             if count == MOST_IN_LINE {
-                found.push(format!("{number}: … more matches in this line"));
+                found.push(format!("{name}: … more matches in this line"));
                 return;
             }
             count += 1;
@@ -101,10 +178,24 @@ impl Search {
             let end = line.ceil_char_boundary(place.end().min(place.start() + LONG_LINE).saturating_add(AROUND));
             let part = line.get(start..end).unwrap_or_default();
             let (left, right) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
-            found.push(format!("{number}: {left}{part}{right}"));
+            found.push(format!("{name}: {left}{part}{right}"));
             shown = end;
         }
     }
+}
+
+/// What was found, if anything, below the line that says where.
+fn below(place: Option<String>, found: Vec<String>) -> Vec<String> {
+    let place = place.filter(|_| !found.is_empty());
+    place.into_iter().chain(found).collect()
+}
+
+/// The path to which keys or numbers lead from `base`.
+fn path_of(base: &str, steps: &[(Option<Value<'_>>, usize)]) -> String {
+    steps.iter().fold(base.to_owned(), |path, (key, number)| match key {
+        Some(key) => member_path(&path, &key.plain()),
+        None => format!("{path}[{number}]"),
+    })
 }
 
 fn shortened(line: &str) -> Cow<'_, str> {

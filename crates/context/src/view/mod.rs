@@ -11,8 +11,11 @@
 //! - Rows are the items of the outermost array, or otherwise of the longest array within three levels of objects, and of
 //!   arrays with a single object; the records of CSV; the values of JSON lines; otherwise lines. A row of names is above
 //!   the rows and not one of them.
-//! - Lines and matches of a JSON document that is a text of several lines for the most part are those of this text, below
-//!   a line that says where it is.
+//! - A document is what a summary takes for one: a text may stand before it, and it may break off.
+//! - Lines and rows of a document that is a text for the most part are those of this text, if it has such, below a line
+//!   that says where it is; that text may be a document in turn. Matches come from this text or from the rows first, then
+//!   from every other value, below its path.
+//! - A path leads on into a text that is a document itself.
 //! - XML is read as the JSON that it stands for, and its rows are looked for below its root; lines and matches are those
 //!   of the XML.
 //! - Lines end at a line feed; a carriage return before it is not part of the line. Other separators of Unicode are
@@ -22,7 +25,6 @@
 
 mod automatic;
 mod grep;
-mod inner;
 mod path;
 mod units;
 

@@ -4,6 +4,7 @@
 //! one comparison, `[?(@.name == 'x')]` with `==`, `!=`, `<`, `<=`, `>`, `>=`, or `[?(@.name)]` for presence. Not
 //! supported: unions, functions, boolean operators, steps in slices.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -283,6 +284,20 @@ impl Path {
     #[must_use]
     pub fn values<'d>(&self, root: Value<'d>) -> Vec<Value<'d>> {
         self.steps.iter().fold(vec![root], |values, step| step.apply(values))
+    }
+
+    /// The text that stands in the way of the path, with the steps that are left.
+    pub(super) fn beyond_text<'d>(&self, root: Value<'d>) -> Option<(Cow<'d, str>, Self)> {
+        let mut values = vec![root];
+        for (taken, step) in self.steps.iter().enumerate() {
+            if let [value] = values.as_slice()
+                && let Some(text) = value.string()
+            {
+                return Some((text, Self { steps: self.steps.get(taken..)?.to_vec() }));
+            }
+            values = step.apply(values);
+        }
+        None
     }
 
     /// How far the path leads, and what is there: for the message when it leads to nothing.

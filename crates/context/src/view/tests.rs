@@ -118,23 +118,55 @@ fn rows_of_json_are_where_summaries_say() {
         (json!({"runs": [{"tool": "t", "results": rows("a", 60, 41)}]}), "runs[0].results: row 41", "rows:41"),
         (json!({"a": {"b": {"c": {"d": rows("a", 60, 41)}}}}), "$.a.b.c.d[41]", "json_path:$.a.b.c.d[41]"),
     ] {
-        let content = content.to_string();
-        let summary = StructureSummarizer.summarize(&content, "", 300, Estimator::Cl100kBase);
-        let line = summary.lines().find(|line| line.contains("bad") && line.contains('=')).unwrap_or_default();
-        assert!(line.starts_with(said), "{said}: {summary}");
-        assert!(first(&content, selector).contains("\"bad\""), "{selector}: {}", first(&content, selector));
+        for content in [content.to_string(), format!("These were found:\n{content}")] {
+            names_the_odd_row(&content, said, selector);
+        }
     }
+    let whole = rows("a", 60, 41).to_string();
+    names_the_odd_row(&whole[..whole.len() - 4], "row 41", "rows:41");
+    // Rows in a text inside are named by a path that leads into it, those of a table in text form by their numbers.
+    let csv = |count: usize, odd: usize| {
+        (0..count).fold("key,state\n".to_owned(), |text, at| {
+            text + &format!("r{at},{}\n", if at == odd { "bad" } else { "ok" })
+        })
+    };
+    let members = json!({"issues": rows("long number ", 240, 250), "members": rows("m", 30, 13)}).to_string();
+    for (content, said, selector) in [
+        (json!({"result": whole}), "$.result[41]", "json_path:$.result[41]"),
+        (json!({"result": whole}), "$.result[41]", "rows:41"),
+        (json!({"result": format!("Found:\n{whole}")}), "$.result[41]", "json_path:$.result[41]"),
+        (json!([{"type": "text", "text": members}]), "$[0].text.members[13]", "json_path:$[0].text.members[13]"),
+        (json!({"exit": 0, "out": csv(300, 41)}), "row 41", "rows:41"),
+        (json!({"rows": rows("a", 30, 13), "out": csv(400, 500)}), "$.rows[13]", "json_path:$.rows[13]"),
+    ] {
+        names_the_odd_row(&content.to_string(), said, selector);
+    }
+    assert!(first(&json!({"result": whole}).to_string(), "rows:41").starts_with("rows of $.result:\n{"));
+}
+
+/// The summary of `content` calls the row with the odd value `said`, and `selector` shows it.
+fn names_the_odd_row(content: &str, said: &str, selector: &str) {
+    let summary = StructureSummarizer.summarize(content, "", 300, Estimator::Cl100kBase);
+    let line = summary.lines().find(|line| line.contains("bad") && line.contains('=')).unwrap_or_default();
+    assert!(line.starts_with(said), "{said}: {summary}");
+    let shown = first(content, selector);
+    assert!(shown.contains("bad") && !shown.contains("ok"), "{selector}: {shown}");
 }
 
 #[test]
 fn lines_of_a_text_inside_json_are_where_summaries_say() {
     let log = |count: usize| (0..count).fold(String::new(), |text, at| text + &format!("compiling part {at}\n"));
     let output = log(200) + "error[E0308]: mismatched types\n --> src/main.rs:12:18\n";
+    let shell = json!({"stdout": output, "stderr": "", "exit_code": 101});
+    let pretty = serde_json::to_string_pretty(&shell).unwrap();
     for (content, path) in [
-        (json!({"stdout": output, "stderr": "", "exit_code": 101}), "$.stdout"),
+        (shell.clone(), "$.stdout"),
         (json!({"exit_code": 101, "result": [{"std.out": output}]}), "$.result[0][\"std.out\"]"),
+        (json!({"is_error": true, "result": shell.to_string()}), "$.result.stdout"),
+        (json!({"is_error": true, "result": format!("It failed:\n{pretty}")}), "$.result.stdout"),
     ] {
-        for content in [content.to_string(), serde_json::to_string_pretty(&content).unwrap()] {
+        let forms = [content.to_string(), serde_json::to_string_pretty(&content).unwrap()];
+        for content in forms.iter().flat_map(|form| [form.clone(), format!("The command failed:\n{form}")]) {
             let summary = StructureSummarizer.summarize(&content, "", 300, Estimator::Cl100kBase);
             assert!(summary.contains("1 error line, first (line 200): error[E0308]"), "{summary}");
             let head = format!("lines of {path}:\n");
@@ -154,6 +186,36 @@ fn lines_of_a_text_inside_json_are_where_summaries_say() {
     ] {
         assert_eq!(first(&content, "lines:1"), "error: `lines:1..2` selects nothing: the text has 1 line");
     }
+}
+
+#[test]
+fn matches_beside_the_lines_or_rows_are_shown_too() {
+    let log = (0..200).fold(String::new(), |text, at| text + &format!("compiling part {at}\n"));
+    let content = json!({
+        "stdout": log + "error: one\n",
+        "stderr": "error: disk full",
+        "warnings": [{"text": "no error\nand none"}, {"text": "fine"}],
+        "error": {"code": 7},
+        "is_error": true,
+    });
+    let expected = "lines of $.stdout:\n200: error: one\n$.stderr: error: disk full\nlines of $.warnings[0].text:\n0: no error\n$.is_error: true";
+    for text in [content.to_string(), serde_json::to_string_pretty(&content).unwrap()] {
+        assert_eq!(first(&text, "grep:error"), expected);
+        assert_eq!(first(&text, "grep:^fine"), "$.warnings[1].text: fine");
+        let behind = format!("An error in a command:\n{text}");
+        assert_eq!(first(&behind, "grep:error"), format!("{expected}\naround $: An error in a command:"));
+        let inside = json!({"status": "error", "result": text}).to_string();
+        let inside = first(&inside, "grep:error");
+        assert_eq!(inside, format!("{}\n$.status: error", expected.replace("$.", "$.result.")));
+    }
+    let rows: Vec<_> = (0..300).map(|at| json!({"key": format!("long number {at}")})).collect();
+    let rows = json!({"issues": rows, "members": [{"name": "number 7"}], "number": "none"}).to_string();
+    assert_eq!(
+        first(&rows, "grep:number 2?7\\b"),
+        "7: {\"key\":\"long number 7\"}\n27: {\"key\":\"long number 27\"}\n$.members[0].name: number 7"
+    );
+    // A pattern may be of how values are written.
+    assert!(first(&rows, "grep:\"number\":").starts_with("0: …"), "{}", first(&rows, "grep:\"number\":"));
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::inner::{Inner, inner_text};
 use super::path::Path;
 use super::{JsonFault, Units, View, ViewError, grep};
 use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
 use crate::split::{line_count, lines};
-use crate::summary::{Delimited, Format, RowSpans, header_of, row_count, rows_below, rows_in, rows_of, spans_of};
+use crate::summary::{
+    Delimited, Format, RowSpans, document_and_rest, document_in, has_lines, has_rows, header_of, inner_text, row_count,
+    rows_below, rows_in, rows_of, spans_of,
+};
 use crate::xml;
 
 /// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
@@ -30,11 +32,11 @@ pub(super) fn select(
             }
             then(&mut std::iter::once(Cow::Borrowed(&text[..end])))
         }
-        Selector::Lines { start, end } => with_inner(text, |inner| {
-            let (place, text) = match inner {
-                Some(Inner { path, text }) => (Some(path), text.as_ref()),
-                None => (None, text),
-            };
+        Selector::Lines { start, end } => {
+            let document = document_in(text);
+            let inner = document.as_ref().and_then(|document| inner_text(document.root(), has_lines));
+            let place = inner.as_ref().map(|inner| &inner.path);
+            let text = inner.as_ref().map_or(text, |inner| &*inner.text);
             let total = line_count(text);
             let (start, end) = resolve(*start, *end, total);
             if start >= end {
@@ -43,17 +45,17 @@ pub(super) fn select(
             }
             let chosen = lines(text).skip(start).take(end - start).map(Cow::Borrowed);
             then(&mut place.map(|path| Cow::Owned(lines_of(path))).into_iter().chain(chosen))
-        }),
-        Selector::Rows { start, end } => with_rows(text, media_type, |rows| {
+        }
+        Selector::Rows { start, end } => with_rows(text, media_type, |place, rows| {
             let total = rows.len();
             let (start, end) = resolve(*start, *end, total);
             if start >= end {
                 return Err(nothing(counted_rows(total)));
             }
             let chosen = rows.iter().skip(start).take(end - start);
-            then(&mut rows.header().into_iter().chain(chosen))
+            then(&mut above(place, rows).chain(chosen))
         }),
-        Selector::Sample { count } => with_rows(text, media_type, |rows| {
+        Selector::Sample { count } => with_rows(text, media_type, |place, rows| {
             let total = rows.len();
             if total == 0 || *count == 0 {
                 return Err(nothing(counted_rows(total)));
@@ -63,7 +65,7 @@ pub(super) fn select(
                 .iter()
                 .enumerate()
                 .filter_map(|(row, text)| chosen.next_if_eq(&row).map(|row| Cow::Owned(format!("{row}: {text}"))));
-            then(&mut rows.header().into_iter().chain(numbered))
+            then(&mut above(place, rows).chain(numbered))
         }),
         Selector::JsonKeys { keys } => with_document(text, selector, |root| {
             if root.kind() != Kind::Object {
@@ -80,28 +82,22 @@ pub(super) fn select(
         }),
         Selector::JsonPath { path } => {
             let path: Path = path.parse()?;
-            with_document(text, selector, |root| {
-                let found = path.values(root);
-                if found.is_empty() {
-                    return Err(nothing(path.nearest(root)));
-                }
-                then(&mut found.into_iter().map(|value| value.string().unwrap_or_else(|| written(value))))
-            })
+            with_document(text, selector, |root| at_path(root, &path, nothing, then))
         }
         Selector::Grep { pattern, context } => {
             let search = grep::Search::new(pattern, *context)?;
-            let inner = with_inner(text, |inner| {
-                let Inner { path, text } = inner?;
-                let found = search.lines(lines(text).map(Cow::Borrowed));
-                (!found.is_empty()).then(|| [vec![lines_of(path)], found].concat())
-            });
-            let mut found = if let Some(found) = inner {
-                found
-            } else if grep::has_readable_lines(text) {
-                search.lines(lines(text).map(Cow::Borrowed))
-            } else {
-                with_rows(text, media_type, |rows| Ok::<_, ViewError>(search.lines(rows.iter())))?
+            let is_readable = grep::has_readable_lines(text);
+            let has_main = |document: &Document<'_>| inner_text(document.root(), has_lines).is_some();
+            let document = document_and_rest(text).filter(|(document, _)| !is_readable || has_main(document));
+            let mut found = match &document {
+                Some((document, rest)) => search.document(document, rest, "$"),
+                None if is_readable => Vec::new(),
+                None => with_rows(text, media_type, |_, rows| search.lines(rows.iter())),
             };
+            // A pattern may be of how values are written.
+            if found.is_empty() && (is_readable || document.is_some()) {
+                found = search.lines(lines(text).map(Cow::Borrowed));
+            }
             if found.is_empty() {
                 return Err(nothing("no line matches".to_owned()));
             }
@@ -111,8 +107,38 @@ pub(super) fn select(
 }
 
 /// What stands above the lines of a text inside a document.
-fn lines_of(path: &str) -> String {
+pub(super) fn lines_of(path: &str) -> String {
     format!("lines of {path}:")
+}
+
+/// What stands above the rows of a text inside a document.
+pub(super) fn rows_of_text(path: &str) -> String {
+    format!("rows of {path}:")
+}
+
+/// What stands above rows: where they are, and their names.
+fn above<'r>(place: Option<&str>, rows: &'r Rows<'_>) -> impl Iterator<Item = Cow<'r, str>> {
+    place.map(|path| Cow::Owned(rows_of_text(path))).into_iter().chain(rows.header())
+}
+
+/// Calls `then` with what `path` leads to. A text on the way is read as the document that it is.
+fn at_path(
+    root: Value<'_>,
+    path: &Path,
+    nothing: impl FnOnce(String) -> ViewError,
+    then: impl FnOnce(Units<'_, '_>) -> Result<View, ViewError>,
+) -> Result<View, ViewError> {
+    let found = path.values(root);
+    if !found.is_empty() {
+        return then(&mut found.into_iter().map(|value| value.string().unwrap_or_else(|| written(value))));
+    }
+    if let Some((text, rest)) = path.beyond_text(root) {
+        let tree = xml::as_json(&text);
+        if let Some(document) = document_in(tree.as_deref().unwrap_or(&text)) {
+            return at_path(document.root(), &rest, nothing, then);
+        }
+    }
+    Err(nothing(path.nearest(root)))
 }
 
 fn counted_rows(total: usize) -> String {
@@ -174,23 +200,16 @@ fn with_document<T>(
     }
 }
 
-/// Calls `then` with the text that most of the literal `text` is, if there is one.
-fn with_inner<T>(text: &str, then: impl FnOnce(Option<&Inner<'_>>) -> T) -> T {
-    let document = text.trim_start().starts_with(['{', '[']).then(|| Document::parse_any(text).ok()).flatten();
-    let inner = document.as_ref().and_then(|document| inner_text(document.root()));
-    then(inner.as_ref())
-}
-
-/// Parses `text` as JSON, Python or JSON lines, ignoring text before the literal.
-pub(super) fn document(text: &str) -> Result<Document<'_>, LiteralError> {
+/// Parses `text` as JSON, Python or JSON lines, ignoring text before the literal and behind one that breaks off.
+fn document(text: &str) -> Result<Document<'_>, LiteralError> {
+    if let Some(document) = document_in(text) {
+        return Ok(document);
+    }
     let whole = match Document::parse_any(text) {
         Ok(document) => return Ok(document),
         Err(error) => error,
     };
-    if let Ok(document) = Document::sequence(text, Dialect::Json) {
-        return Ok(document);
-    }
-    // A message may come before the JSON, e.g. `Error calling tool: {…}`.
+    // A long message may come before the JSON.
     let start = text.find(['{', '[']).ok_or_else(|| whole.clone())?;
     let inner = text.get(start..).unwrap_or_default();
     Document::parse_any(inner).map_err(|_| whole)
@@ -212,7 +231,8 @@ pub(super) enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of(array: Value<'a>) -> Self {
+    /// The items of an array.
+    pub(super) fn of(array: Value<'a>) -> Self {
         Self::Values { header: header_of(array), array }
     }
 
@@ -233,7 +253,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn iter(&self) -> Box<dyn Iterator<Item = Cow<'a, str>> + '_> {
+    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = Cow<'a, str>> + '_> {
         match self {
             Self::Values { header, array } => Box::new(array.items().skip(usize::from(header.is_some())).map(written)),
             Self::Records { spans, text, .. } => {
@@ -244,20 +264,27 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(&Rows<'_>) -> T) -> T {
-    if text.trim_start().starts_with(['{', '[', '('])
-        && let Ok(document) = document(text)
-        && let Some(array) = rows_of(document.root())
-    {
-        return then(&Rows::of(array));
+/// Calls `then` with the rows of `text`, and with the path of the text in a document that they are those of.
+fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(Option<&str>, &Rows<'_>) -> T) -> T {
+    let document = document_in(text);
+    let root = document.as_ref().map(Document::root);
+    if let Some(inner) = root.and_then(|root| inner_text(root, has_rows)) {
+        let within = document_in(&inner.text);
+        let array = within.as_ref().and_then(|document| rows_of(document.root()));
+        if let Some(rows) = array.map(Rows::of).or_else(|| records(&inner.text, "")) {
+            return then(Some(&inner.path), &rows);
+        }
+    }
+    if let Some(array) = root.and_then(rows_of) {
+        return then(None, &Rows::of(array));
     }
     if let Some(json) = xml::as_json(text)
         && let Ok(document) = Document::parse(&json, Dialect::Json)
         && let Some(array) = rows_below(document.root())
     {
-        return then(&Rows::of(array));
+        return then(None, &Rows::of(array));
     }
-    then(&records(text, media_type).unwrap_or(Rows::Lines(text)))
+    then(None, &records(text, media_type).unwrap_or(Rows::Lines(text)))
 }
 
 /// The rows of a text that is a table by its look or by its media type.
