@@ -872,16 +872,27 @@ fn rename_references(schema: &mut Map<String, Value>, to: &BTreeMap<&str, &str>)
         }
     };
     schema.get_mut("$ref").into_iter().for_each(rename);
-    words(schema).into_iter().flatten().for_each(|(_, reference)| rename(reference));
+    if let Some(discriminator) = discriminator(schema) {
+        discriminator.get_mut(DEFAULT).into_iter().for_each(rename);
+        words(discriminator).into_iter().flatten().for_each(|(_, reference)| rename(reference));
+    }
 }
 
 /// The keyword that says which member of a value tells which of the alternatives beside it is meant. Providers take it for
 /// one that they do not know, except where a schema is strict.
 const DISCRIMINATOR: &str = "discriminator";
 
-/// The words of the discriminator of a schema, each with a reference to its alternative.
-fn words(schema: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
-    schema.get_mut(DISCRIMINATOR)?.get_mut("mapping")?.as_object_mut()
+/// Its member with a reference to the alternative of a value that says none of its words.
+const DEFAULT: &str = "defaultMapping";
+
+/// The discriminator of a schema.
+fn discriminator(schema: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    schema.get_mut(DISCRIMINATOR)?.as_object_mut()
+}
+
+/// The words of a discriminator, each with a reference to its alternative.
+fn words(discriminator: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    discriminator.get_mut("mapping")?.as_object_mut()
 }
 
 /// Alternatives in the words of every provider. What tells them apart is in them too.
@@ -894,21 +905,28 @@ fn without_discriminator(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Takes out the words of discriminators whose alternatives are not where they were.
+/// Takes out what leads from discriminators to alternatives that are not where they were.
 fn without_lost_words(schema: &mut Value) {
     let mut references = BTreeSet::new();
     visit_schemas(schema, &mut |members| {
-        let mapping = members.get(DISCRIMINATOR).and_then(|about| about.get("mapping")?.as_object());
-        references.extend(mapping.into_iter().flatten().filter_map(|(_, reference)| reference.as_str()));
+        let Some(discriminator) = members.get(DISCRIMINATOR) else { return };
+        let words = discriminator.get("mapping").and_then(Value::as_object).into_iter().flatten();
+        let all = words.map(|(_, reference)| reference).chain(discriminator.get(DEFAULT));
+        references.extend(all.filter_map(Value::as_str));
     });
     let is_lost = |reference: &&str| pointer(reference).is_some_and(|pointer| schema.pointer(&pointer).is_none());
     let lost: BTreeSet<String> = references.into_iter().filter(is_lost).map(str::to_owned).collect();
     if lost.is_empty() {
         return;
     }
+    let is_lost = |reference: &Value| reference.as_str().is_some_and(|reference| lost.contains(reference));
     each_schema(schema, &|members| {
-        if let Some(words) = words(members) {
-            words.retain(|_, reference| !reference.as_str().is_some_and(|reference| lost.contains(reference)));
+        let Some(discriminator) = discriminator(members) else { return };
+        if let Some(words) = words(discriminator) {
+            words.retain(|_, reference| !is_lost(reference));
+        }
+        if discriminator.get(DEFAULT).is_some_and(is_lost) {
+            discriminator.shift_remove(DEFAULT);
         }
     });
 }

@@ -693,6 +693,23 @@ fn pets() -> Value {
 }
 
 #[test]
+fn the_summary_of_an_operation_is_a_sentence() {
+    let described = |summary: &str| {
+        let document = json!({"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/f": {"get": {"summary": summary, "description": "Anyone may."}}}});
+        load_text("a.json", &document.to_string(), Strictness::Strict).unwrap().catalog.items()[0].description.clone()
+    };
+    for (summary, expected) in [
+        ("Open an issue", "Open an issue.\n\nAnyone may."),
+        ("Open `it`", "Open `it`.\n\nAnyone may."),
+        ("Open it.", "Open it.\n\nAnyone may."),
+        ("Open it?", "Open it?\n\nAnyone may."),
+        ("打开。", "打开。\n\nAnyone may."),
+    ] {
+        assert_eq!(described(summary), expected);
+    }
+}
+
+#[test]
 fn operations_are_tools() {
     insta::assert_snapshot!(shown(&pets()), @r##"
     openapi (6)
@@ -1199,7 +1216,8 @@ fn what_is_not_taken_in_a_schema_makes_it_say_less() {
 #[test]
 fn words_of_discriminators_lead_to_what_a_provider_gets() {
     let union = |at: &str| {
-        let about = json!({"propertyName": "k", "mapping": {"a": format!("{at}/oneOf/0"), "s": "#/$defs/S"}});
+        let first = format!("{at}/oneOf/0");
+        let about = json!({"propertyName": "k", "mapping": {"a": first, "s": "#/$defs/S"}, "defaultMapping": first});
         json!({"oneOf": [{"type": "string"}, {"$ref": "#/$defs/S"}], "discriminator": about})
     };
     let object = |name: &str, value: Value| json!({"type": "object", "properties": {name: value}, "$defs": {"S": {"type": "object"}}});
@@ -1211,7 +1229,7 @@ fn words_of_discriminators_lead_to_what_a_provider_gets() {
     loosened["properties"]["a"]["oneOf"][0] = pattern;
     let cases = [(ToolFormat::Anthropic, renamed), (ToolFormat::OpenAi, root), (ToolFormat::OpenAi, loosened)];
     insta::assert_snapshot!(cases.map(|(format, schema)| arguments(format, &schema).0.to_string()).join("\n"), @r##"
-    {"type":"object","properties":{"a_b":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/S"}],"discriminator":{"propertyName":"k","mapping":{"a":"#/properties/a_b/oneOf/0","s":"#/$defs/S"}}}},"$defs":{"S":{"type":"object"}},"discriminator":{"propertyName":"a_b"}}
+    {"type":"object","properties":{"a_b":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/S"}],"discriminator":{"propertyName":"k","mapping":{"a":"#/properties/a_b/oneOf/0","s":"#/$defs/S"},"defaultMapping":"#/properties/a_b/oneOf/0"}}},"$defs":{"S":{"type":"object"}},"discriminator":{"propertyName":"a_b"}}
     {"type":"object","properties":{"a b":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/S"}],"discriminator":{"propertyName":"k","mapping":{"s":"#/$defs/S"}}}},"$defs":{"S":{"type":"object"}}}
     {"type":"object","properties":{"a":{"discriminator":{"propertyName":"k","mapping":{"s":"#/$defs/S"}},"anyOf":[{"type":"string"},{"$ref":"#/$defs/S"}]}},"$defs":{"S":{"type":"object"}}}
     "##);
@@ -1662,6 +1680,12 @@ fn discriminators_lead_to_where_the_alternatives_stand() {
         to("Base"),
         pet(json!({"mapping": {"cat": "Cat"}})),
         pet(json!("kind")),
+        pet(json!({"propertyName": "kind", "defaultMapping": "Dog"})),
+        one_of(
+            json!({"propertyName": "kind", "mapping": {"cat": "Cat"}, "defaultMapping": "#/components/schemas/Cat"}),
+        ),
+        pet(json!({"propertyName": "kind", "defaultMapping": "Fox"})),
+        json!({"type": "object", "properties": {"x".repeat(300): one_of(json!({"propertyName": "kind", "defaultMapping": "Cat"}))}}),
     ];
     let shown = bodies.iter().map(|body| {
         let schema = arguments_of(body, &schemas);
@@ -1685,6 +1709,10 @@ fn discriminators_lead_to_where_the_alternatives_stand() {
     {"type":"object","properties":{"kind":{"type":"string"}},"discriminator":{"propertyName":"kind"}}
     {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}]}}}
     {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}]}}}
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/pet/oneOf/0","Dog":"#/properties/pet/oneOf/1"},"defaultMapping":"#/properties/pet/oneOf/1"}}}}
+    {"type":"object","properties":{"body":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"cat":"#/properties/body/oneOf/0","Dog":"#/properties/body/oneOf/1"},"defaultMapping":"#/properties/body/oneOf/0"}}}}
+    {"type":"object","properties":{"pet":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind","mapping":{"Cat":"#/properties/pet/oneOf/0","Dog":"#/properties/pet/oneOf/1"}}}}}
+    {"type":"object","properties":{"xxx":{"oneOf":[{"type":"object","properties":{"lives":{"type":"integer"}}},{"type":"object","properties":{"breed":{"type":"string"}}}],"discriminator":{"propertyName":"kind"}}}}
     "##);
 }
 
@@ -2095,6 +2123,16 @@ fn a_routing_decision_has_what_its_contract_requires() {
     let wrong = |items: &[SelectableItem], moment: &str| routing_decision(items, "", moment).unwrap_err().to_string();
     insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is not a timestamp; write it as 2026-11-27T10:00:00Z");
     insta::assert_snapshot!(wrong(&[], now), @"a routing decision needs at least one tool, but none was found");
+}
+
+/// As a program writes an object of the contract: with null for what is not there.
+#[test]
+fn a_capability_may_have_no_schemas() {
+    let capability = json!([{"id": "pay.refund", "name": "Refund", "version": "1.2.0", "description": "Pays back.",
+        "input_schema_ref": null, "output_schema_ref": null, "tags": [], "metadata": {}}]);
+    let loaded = load_text("a.json", &capability.to_string(), Strictness::Strict).unwrap();
+    let item = &loaded.catalog.items()[0];
+    insta::assert_snapshot!(format!("{} {} | {} | {:?} {}", loaded.sources[0].format, item.name, item.description, item.version, json!(item.metadata)), @r#"weaver-spec pay.refund | Refund: Pays back. | Some("1.2.0") {"metadata":{}}"#);
 }
 
 #[test]

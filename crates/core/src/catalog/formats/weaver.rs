@@ -17,9 +17,9 @@ const OURS: &str = "contextweaver";
 /// Items of a card: the contract allows no more.
 const MOST_ITEMS: usize = 20;
 
-/// `SelectableItem` has a label, `Capability` refers to its schemas.
+/// `SelectableItem` has a label. `Capability` refers to its schemas, or says null where it has none.
 pub(super) fn is(members: &Map<String, Value>) -> bool {
-    let refers = ["input_schema_ref", "output_schema_ref"].iter().any(|key| is_text(members, key));
+    let refers = ["input_schema_ref", "output_schema_ref"].iter().any(|key| members.contains_key(*key));
     is_text(members, "id") && (is_text(members, "label") || refers && is_text(members, "version"))
 }
 

@@ -3,9 +3,10 @@
 //! Its arguments are its parameters and the members of its request body, in one schema. What a program needs to make the
 //! request (method, path, servers, where each argument goes and how it is written there) is in the metadata.
 //!
-//! The document is read member by member. A typed model of it would refuse a document for a member that no tool is made
-//! of, would lose what it does not know, and would not bound what references expand to; schemas have to come out as plain
-//! JSON in any case.
+//! The document is read member by member, and not through `openapiv3` or `oas3`. Their typed models know one of the two
+//! dialects (3.0 and 3.1), refuse a document for a member that no tool is made of, and lose what they do not know. They
+//! leave references to the caller, which is the hard part, since what those expand to has to be bounded; and schemas have
+//! to come out as plain JSON in any case.
 
 mod references;
 
@@ -42,6 +43,9 @@ const PLACES: [&str; 5] = ["path", "query", "header", "cookie", "querystring"];
 /// How the value of a parameter may be written.
 const STYLES: [&str; 8] =
     ["simple", "form", "label", "matrix", "spaceDelimited", "pipeDelimited", "deepObject", "cookie"];
+
+/// What a sentence ends with.
+const ENDS: [char; 8] = ['.', '!', '?', ':', '…', '。', '！', '？'];
 
 /// The argument that is a whole request body.
 const BODY: &str = "body";
@@ -167,7 +171,11 @@ impl<'d> Operation<'_, 'd> {
             (Some(summary), Some(description)) if description.starts_with(summary.trim_end_matches('.')) => {
                 description.to_owned()
             }
-            (Some(summary), Some(description)) => format!("{summary}\n\n{description}"),
+            (Some(summary), Some(description)) => {
+                // Cards show both in one line.
+                let end = if summary.ends_with(ENDS) { "" } else { "." };
+                format!("{summary}{end}\n\n{description}")
+            }
             (Some(text), None) | (None, Some(text)) => text.to_owned(),
             (None, None) => format!("{} {}", self.method.to_ascii_uppercase(), self.path),
         };

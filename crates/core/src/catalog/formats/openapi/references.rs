@@ -25,9 +25,11 @@ const DEPTH: usize = 60;
 /// References of parameters and request bodies that lead to another reference.
 const HOPS: usize = 16;
 
-/// The keyword that says which member of a value tells which of the alternatives it is, and its words for them.
+/// The keyword that says which member of a value tells which of the alternatives it is, its words for them, and the
+/// alternative of a value that says none of these words.
 const DISCRIMINATOR: &str = "discriminator";
 const MAPPING: &str = "mapping";
+const DEFAULT_MAPPING: &str = "defaultMapping";
 /// The keywords whose alternatives it is about.
 const ALTERNATIVES: [&str; 2] = ["oneOf", "anyOf"];
 /// Where the schemas are whose names it may have in place of references.
@@ -131,7 +133,7 @@ fn place_below(schema: &mut Value, at: Option<&str>) {
 
 /// Replaces the marks in the discriminator of a schema that stands at `at`.
 fn place(schema: &mut Map<String, Value>, at: Option<&str>) {
-    let Some(marks) = schema.get(DISCRIMINATOR).and_then(|about| about.get(MAPPING)?.as_object()) else { return };
+    let Some(Value::Object(mut discriminator)) = schema.get(DISCRIMINATOR).cloned() else { return };
     let target = |mark: &Value| {
         let (keyword, index) = (mark.get(0)?.as_str()?, usize::try_from(mark.get(1)?.as_u64()?).ok()?);
         let alternative = schema.get(keyword)?.get(index)?.as_object()?;
@@ -140,12 +142,23 @@ fn place(schema: &mut Map<String, Value>, at: Option<&str>) {
             _ => Some(format!("{}/{keyword}/{index}", at?).into()),
         }
     };
-    let mapping: Map<String, Value> =
-        marks.iter().filter_map(|(word, mark)| Some((word.clone(), target(mark)?))).collect();
-    let Some(discriminator) = schema.get_mut(DISCRIMINATOR).and_then(Value::as_object_mut) else { return };
-    match mapping.is_empty() {
-        true => drop(discriminator.shift_remove(MAPPING)),
-        false => drop(discriminator.insert(MAPPING.to_owned(), Value::Object(mapping))),
+    if let Some(marks) = discriminator.get(MAPPING).and_then(Value::as_object) {
+        let words = marks.iter().filter_map(|(word, mark)| Some((word.clone(), target(mark)?)));
+        let words: Map<String, Value> = words.collect();
+        put(&mut discriminator, MAPPING, (!words.is_empty()).then_some(Value::Object(words)));
+    }
+    if let Some(mark) = discriminator.get(DEFAULT_MAPPING) {
+        let target = target(mark);
+        put(&mut discriminator, DEFAULT_MAPPING, target);
+    }
+    schema.insert(DISCRIMINATOR.to_owned(), Value::Object(discriminator));
+}
+
+/// Replaces the value of a member, or takes the member out.
+fn put(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(members.insert(name.to_owned(), value)),
+        None => drop(members.shift_remove(name)),
     }
 }
 
@@ -277,12 +290,12 @@ impl<'r, 'd> Expansion<'r, 'd> {
                 }
             }
         }
+        let target = |of: &'d str| pointer(of).unwrap_or_else(|| format!("{SCHEMAS}{of}").into());
         let mut mapping = Map::new();
         for (word, of) in value.get(MAPPING).and_then(Value::as_object).into_iter().flatten() {
             self.pay(16)?;
             let Some(of) = of.as_str() else { continue };
-            let target = pointer(of).unwrap_or_else(|| format!("{SCHEMAS}{of}").into());
-            if let Some(alternative) = alternatives.get_mut(&*target) {
+            if let Some(alternative) = alternatives.get_mut(&*target(of)) {
                 self.pay(word.len() + 64)?;
                 alternative.is_named = true;
                 mapping.insert(word.clone(), alternative.mark());
@@ -297,6 +310,11 @@ impl<'r, 'd> Expansion<'r, 'd> {
         let mut discriminator = Map::from_iter([("propertyName".to_owned(), name.into())]);
         if !mapping.is_empty() {
             discriminator.insert(MAPPING.to_owned(), Value::Object(mapping));
+        }
+        let default = value.get(DEFAULT_MAPPING).and_then(Value::as_str);
+        if let Some(alternative) = default.and_then(|of| alternatives.get(&*target(of))) {
+            self.pay(64)?;
+            discriminator.insert(DEFAULT_MAPPING.to_owned(), alternative.mark());
         }
         Ok(Some(Value::Object(discriminator)))
     }
