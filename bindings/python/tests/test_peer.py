@@ -128,6 +128,44 @@ def test_the_files_of_the_real_package(tmp_path):
         cw.ContextManager(config=profile.value["context"])
 
 
+def test_the_gateways_of_the_real_package(tmp_path, command):
+    """What its own objects say of a gateway, which its own check finds in order, is a configuration that the gateway here takes."""
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("scripts/python-test sets PEER_PYTHON")
+    program = """
+import json, sys, pathlib
+from contextweaver.adapters.artifact_policy import ArtifactPolicy
+from contextweaver.adapters.gateway_doctor import run_doctor
+from contextweaver.adapters.gateway_presets import GATEWAY_PRESET_NAMES, GatewayPreset
+from contextweaver.adapters.startup_policy import StartupPolicy
+from contextweaver.adapters.upstream_config import UpstreamSpec
+files = UpstreamSpec(name="files", command="files-server", args=("-y",), env={"LEVEL": "1"}, namespace="fs", include_tools=("read_*",))
+docs = UpstreamSpec(name="docs", type="http", url="http://127.0.0.1:1/mcp", headers={"X-Team": "a"}, required=False, timeout=5)
+for name in GATEWAY_PRESET_NAMES:
+    blocks = {"startup": StartupPolicy(mode="strict"), "artifacts": ArtifactPolicy(max_bytes=1000, redact_secrets=True)}
+    preset = GatewayPreset.from_preset(name).to_dict()
+    config = {"mode": "gateway", "top_k": 5, "upstreams": {one.name: one.to_dict() for one in (files, docs)},
+              **{key: block.to_dict() for key, block in blocks.items()},
+              **{key: preset[key] for key in ("policy", "retry", "rate_limits", "cache")}}
+    path = pathlib.Path(sys.argv[1]) / f"{name}.json"
+    path.write_text(json.dumps(config))
+    report = run_doctor(path)
+    assert report.exit_code(strict=True) == 0, report.render_text()
+    print(name)
+"""
+    names = subprocess.run([python, "-c", program, str(tmp_path)], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    assert len(names) == 3, names
+    for name in names:
+        loaded = peer.load_config(tmp_path / f"{name}.json")
+        assert loaded.ignored == [], (name, loaded.ignored)
+        (tmp_path / "gateway.yaml").write_text(json.dumps(loaded.value["gateway"]))
+        said = command("mcp", "doctor", "--config", tmp_path / "gateway.yaml")
+        # Only its servers are wrong, which are not there.
+        wrong = [line for line in said.splitlines() if line.startswith("error: ")]
+        assert [line.split(": ")[1] for line in wrong] == ["upstreams.docs", "upstreams.files.command"], (name, said)
+
+
 def test_the_program_of_the_page(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs/from-contextweaver-py.md").read_text()
     program = page.split("```python\n")[1].split("```")[0]

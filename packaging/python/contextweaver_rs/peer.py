@@ -214,7 +214,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def _pruned(value: Any, schema: Any, root: dict[str, Any], place: str, ignored: list[str]) -> Any:
-    """What of a value the schema knows; the places of the rest go to `ignored`."""
+    """What of a value the schema knows; the places of the rest go to `ignored`. That package writes null for what is not said."""
     if not isinstance(schema, dict):
         return value
     while isinstance(schema, dict) and "$ref" in schema:
@@ -234,6 +234,8 @@ def _pruned(value: Any, schema: Any, root: dict[str, Any], place: str, ignored: 
         others = form.get("additionalProperties", others)
     kept = {}
     for key, member in value.items():
+        if member is None:
+            continue
         here = f"{place}.{key}" if place else key
         if key in known or isinstance(others, dict):
             kept[key] = _pruned(member, known.get(key, others), root, here, ignored)
