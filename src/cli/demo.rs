@@ -372,17 +372,18 @@ fn gateway(price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let mut show = |tool: &str, arguments: &Value| -> Result<String> {
         writeln!(out, "\n> {tool} {arguments}")?;
         let text = ask(tool, arguments)?;
-        text.lines().take(14).try_for_each(|line| writeln!(out, "  {line}"))?;
+        // The answer to a call is an object, of which people read the summary.
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        let shown = answer["summary"].as_str().unwrap_or(&text);
+        shown.lines().take(14).try_for_each(|line| writeln!(out, "  {line}"))?;
         Ok(text)
     };
     let found = show("tool_browse", &json!({"query": "logs of a service"}))?;
     let id = found.split_whitespace().next().context("nothing was found")?.to_owned();
     let result = show("tool_execute", &json!({"tool_id": id, "args": {"query": "nightly job"}}))?;
-    let handle =
-        result.split(|c: char| c.is_whitespace() || "()[],;".contains(c)).find(|word| word.starts_with("artifact:"));
-    if let Some(handle) = handle {
-        show("tool_view", &json!({"handle": handle, "selector": "grep:ERROR"}))?;
-    }
+    let result: Value = serde_json::from_str(&result)?;
+    let handle = result["artifacts"][0]["handle"].as_str().context("the result was not stored")?;
+    show("tool_view", &json!({"handle": handle, "selector": "grep:ERROR"}))?;
     next(
         out,
         [
@@ -420,7 +421,10 @@ mod tests {
             (Demo::Killer, ["less, computed exactly", "20261110_add_batch_index"]),
             (Demo::LargeCatalog, ["first because of:", "recall@5"]),
             (Demo::HugeOutput, ["byte for byte", "\"state\":\"chargeback\""]),
-            (Demo::Gateway, ["tool_execute", "migration 0042 timed out"]),
+            (
+                Demo::Gateway,
+                ["\n  log: 801 lines", "\"selector\":\"grep:ERROR\"}\n  618: 02:10:17 worker 1 job 617 ERROR"],
+            ),
         ];
         for (demo, expected) in points {
             let text = shown(demo);
