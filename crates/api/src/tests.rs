@@ -1,5 +1,6 @@
 //! What is asked and answered, and that the document of all paths says so.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contextweaver_context::memory::{LocalMemories, Remembered};
@@ -46,6 +47,29 @@ fn every_operation_is_described_and_its_example_is_answered() {
             let problem = ask(&engines, operation.path, &array).unwrap_err();
             assert!(problem.message.ends_with("it is an array; send an object"), "{problem}");
         }
+    }
+}
+
+/// The bodies that `docs/http.md` shows, asked of a server that was started with a catalog.
+#[test]
+fn the_body_of_each_path_on_the_page_is_answered() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md")).unwrap();
+    let block = page.split_once("\nA body for each path").and_then(|(_, rest)| rest.split("```").nth(1)).unwrap();
+    let bodies: Vec<(String, Value)> = block
+        .strip_prefix("text\n")
+        .unwrap()
+        .lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, body)| (format!("/v1/{name}"), serde_json::from_str(body).unwrap()))
+        .collect();
+    let paths: BTreeSet<&str> = bodies.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, OPERATIONS.iter().map(|operation| operation.path).collect());
+    let tools = r#"[{"name": "get_oncall", "description": "Say who is on call."}, {"name": "rollback"}]"#;
+    let router = Router::from_json(tools).unwrap();
+    let engines = Engines::new(Some(router), RoutingConfig::default(), ContextConfig::default());
+    for (path, body) in bodies {
+        let answer = ask(&engines, &path, &body).unwrap_or_else(|problem| panic!("{path} {body}: {problem}"));
+        assert_eq!(answer["schema_version"], 1, "{path} {body}: {answer}");
     }
 }
 
