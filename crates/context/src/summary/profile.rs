@@ -2,7 +2,7 @@
 //!
 //! `rows[0].price` and `rows[1].price` are one pattern, whose values form a column. The patterns of a document are a
 //! tree of bounded size. A list inside a list of the same name (children of children) is one pattern, so that trees of
-//! any depth are described together. Where the items of an array are described one by one, each has its own patterns:
+//! any depth are described together. Where items that hold tables are described one by one, each has its own patterns:
 //! what is said of a table in one of them is not to count the rows in another.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -215,10 +215,16 @@ impl<'d> Profile<'d> {
         }
     }
 
-    /// Whether the items of `array`, whose pattern is `id`, have patterns of their own.
+    /// Whether the items of `array`, whose pattern is `id`, have patterns of their own: where there are tables in several.
     fn has_own_items(&self, id: NodeId, array: Value<'d>) -> bool {
         let is_alone = self.nodes.get(id).is_some_and(|node| node.alone);
-        is_alone && self.nodes.len() < MOST_ALONE && is_told_by_item(array)
+        let is_table = |value: Value<'_>| match mode(value) {
+            Mode::Map | Mode::Rows => true,
+            _ => value.kind() == Kind::Array && value.len() > FEW,
+        };
+        let inside = || array.descendants().skip(1).take(MOST_PATTERNS).map(|visit| visit.value);
+        let holds_tables = || inside().any(|value| value.is_container() && is_table(value));
+        is_alone && self.nodes.len() < MOST_ALONE && is_told_by_item(array) && (array.len() == 1 || holds_tables())
     }
 
     fn item_of(&mut self, outer: &mut Open<'d>, value: Value<'d>) -> NodeId {
@@ -274,18 +280,13 @@ impl<'d> Profile<'d> {
     }
 
     /// The pattern above `outer` with the same key and kind of value, if a list is between them and the objects that hold
-    /// the key are alike. What is there once stays by itself.
+    /// the key are alike. Items with patterns of their own are no list.
     fn recursion(&self, outer: &Open<'d>, step: &str, value: Value<'d>) -> Option<NodeId> {
         let (mut id, mut listed) = (outer.node, false);
         while id != 0 && !step.is_empty() {
             let node = self.nodes.get(id)?;
-            listed |= node.step.is_empty();
-            if listed
-                && !node.alone
-                && node.step == step
-                && node.column.may_hold(value)
-                && self.is_like(outer.value, node.parent)
-            {
+            listed |= node.step.is_empty() && !node.alone;
+            if listed && node.step == step && node.column.may_hold(value) && self.is_like(outer.value, node.parent) {
                 return Some(id);
             }
             id = node.parent;

@@ -94,9 +94,6 @@ fn statistics_are_those_of_the_table_that_they_stand_beside() {
     use serde_json::json;
     let numbers = |from: usize| (from..from + 40).collect::<Vec<_>>();
     let rows = |from: usize| numbers(from).into_iter().map(|n| json!({"n": n, "word": "w"})).collect::<Vec<_>>();
-    let files = |size: usize| (0..9).map(|at| json!({"name": format!("f{at}"), "size": size + at})).collect::<Vec<_>>();
-    let folders = (0..9).map(|at| json!({"name": format!("d{at}"), "size": at, "children": files(1000)}));
-    let folders: Vec<_> = folders.collect();
     for (value, said) in [
         (
             json!([{"rows": rows(0)}, {"rows": rows(1000)}]),
@@ -107,14 +104,9 @@ fn statistics_are_those_of_the_table_that_they_stand_beside() {
             json!({"children": [{"children": rows(0)}, {"children": rows(1000)}]}),
             ["children[0].children: n: min 0 max 39 sum 780 ", "children[1].children: n: min 1000"],
         ),
-        // The first level of a tree by itself.
-        (
-            json!({"name": "/", "size": 90, "children": folders}),
-            ["size: min 0 max 8 sum 36 ", "children[*].size: min 1000 max 1008 sum 81324 "],
-        ),
     ] {
         let told = shown(&value.to_string(), 600);
-        let is_said = |said: &&str| told.lines().any(|line| line.trim_start_matches("children: ").starts_with(said));
+        let is_said = |said: &&str| told.lines().any(|line| line.starts_with(said));
         assert!(said.iter().all(is_said), "{said:?}: {told}");
     }
 }
