@@ -159,6 +159,8 @@ for name in GATEWAY_PRESET_NAMES:
     for name in names:
         loaded = peer.load_config(tmp_path / f"{name}.json")
         assert loaded.ignored == [], (name, loaded.ignored)
+        # No end is a value there as here, and not what was left out.
+        assert loaded.value["gateway"]["artifacts"]["ttl_seconds"] is None
         (tmp_path / "gateway.yaml").write_text(json.dumps(loaded.value["gateway"]))
         said = command("mcp", "doctor", "--config", tmp_path / "gateway.yaml")
         # Only its servers are wrong, which are not there.

@@ -32,7 +32,7 @@ pub(crate) use self::mask::Mask;
 pub use self::seen::Seen;
 
 use self::seen::Relation;
-use super::clean::bracketed;
+use super::clean::{bracketed, without_sequences};
 use super::config::{FirewallConfig, RawCount, Secrets};
 use super::literal::{Dialect, Document};
 use super::summary::{StructureSummarizer, Summarizer, lossless_forms};
@@ -423,18 +423,20 @@ impl<'a> Firewall<'a> {
             None => self.summarizer.summarize(whole, media_type, cap, self.estimator),
         };
         let text = summarized(cap);
-        let message = if failed { first_paragraph(whole) } else { "" };
+        // A summary shows the content without what colours it.
+        let plain = &*without_sequences(whole);
+        let message = if failed { first_paragraph(plain) } else { "" };
         let clipped = if message.is_empty() { String::new() } else { self.clipped(message, cap / 2) };
         if clipped.is_empty() || text.starts_with(message) {
             return self.clipped(&text, cap);
         }
         // Where a summary shows the beginning of the content, that is the message.
-        if let Some((beginning, others)) = apart(&text, whole).filter(|(head, _)| head.len() * 2 >= clipped.len()) {
+        if let Some((beginning, others)) = apart(&text, plain).filter(|(head, _)| head.len() * 2 >= clipped.len()) {
             return self.clipped(&below(beginning, &others), cap);
         }
         let cost = self.estimator.count(&format!("{clipped}\n"));
         let rest = summarized(cap.saturating_sub(cost));
-        let others = apart(&rest, whole).map(|(_, others)| others);
+        let others = apart(&rest, plain).map(|(_, others)| others);
         self.clipped(&below(&clipped, &others.unwrap_or(rest)), cap)
     }
 
@@ -536,7 +538,8 @@ fn is_lossless(summary: &str, content: &Content<'_>) -> bool {
 /// The text up to the first empty line.
 fn first_paragraph(text: &str) -> &str {
     let text = text.trim();
-    text.split_once("\n\n").map_or(text, |(first, _)| first)
+    let end = ["\n\n", "\r\n\r\n"].into_iter().filter_map(|breaks| text.find(breaks)).min();
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 /// The beginning of `content` as `summary` shows it, from the start of a line, and the rest of the summary.

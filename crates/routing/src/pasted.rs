@@ -2,7 +2,7 @@
 //! of the tool that it wants.
 //!
 //! Only what no request looks like is left out: a line that begins with a time that has seconds, as logs have it, and the
-//! frames of a stack. A line of a chat has such a time too, but then it says who speaks.
+//! frames of a stack. A line of a chat has such a time too, but then it says who speaks, and few of them are kept.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -40,20 +40,23 @@ const LEVELS: &[&str] = &[
     "Warning",
 ];
 
+/// So many lines of a chat are a request; more are pasted, or a log whose programs have names like people: `Scheduler: done`.
+const LINES_OF_A_CHAT: usize = 5;
+
 /// The query without pasted lines; all of it where nothing else is in it.
 pub(super) fn without_pasted_lines(query: &str) -> Cow<'_, str> {
     if !query.contains('\n') {
         return query.into();
     }
+    let spoken = |line: &str| behind_time(line).is_some_and(says_who_speaks);
+    let is_chat = query.lines().filter(|line| spoken(line)).count() <= LINES_OF_A_CHAT;
+    let is_pasted =
+        |line: &str| is_frame(line.trim()) || behind_time(line).is_some_and(|rest| !(is_chat && says_who_speaks(rest)));
     let own = || query.lines().filter(|line| !is_pasted(line));
     if own().count() == query.lines().count() || own().all(|line| line.trim().is_empty()) {
         return query.into();
     }
     own().collect::<Vec<_>>().join("\n").into()
-}
-
-fn is_pasted(line: &str) -> bool {
-    is_frame(line.trim()) || behind_time(line).is_some_and(|rest| !says_who_speaks(rest))
 }
 
 /// Whether a line is a frame of a stack as Java, JavaScript or Python write it.
@@ -159,6 +162,17 @@ mod tests {
         for line in kept {
             let query = format!("do this:\n{line}");
             assert_eq!(without_pasted_lines(&query), query, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_long_chat_is_pasted_and_so_is_a_log_that_looks_like_one() {
+        let lines = |count: usize| (0..count).map(|n| format!("\n12:03:{n:02} Scheduler: backup failed")).collect();
+        for (count, stay) in [(LINES_OF_A_CHAT, true), (LINES_OF_A_CHAT + 1, false)] {
+            let pasted: String = lines(count);
+            let query = format!("which of my orders is late?{pasted}");
+            let expected = if stay { &query } else { "which of my orders is late?" };
+            assert_eq!(without_pasted_lines(&query), expected, "{count}");
         }
     }
 

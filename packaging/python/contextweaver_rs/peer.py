@@ -213,6 +213,17 @@ def _schema(kind: str) -> dict[str, Any]:
     return schema
 
 
+def _takes_null(schema: Any, root: dict[str, Any]) -> bool:
+    """Whether null is a value of its own there, such as no limit."""
+    while isinstance(schema, dict) and "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+    if not isinstance(schema, dict):
+        return False
+    kinds = schema.get("type", [])
+    forms = [*schema.get("anyOf", []), *schema.get("oneOf", [])]
+    return "null" in ([kinds] if isinstance(kinds, str) else kinds) or any(_takes_null(form, root) for form in forms)
+
+
 def _pruned(value: Any, schema: Any, root: dict[str, Any], place: str, ignored: list[str]) -> Any:
     """What of a value the schema knows; the places of the rest go to `ignored`. That package writes null for what is not said."""
     if not isinstance(schema, dict):
@@ -234,7 +245,7 @@ def _pruned(value: Any, schema: Any, root: dict[str, Any], place: str, ignored: 
         others = form.get("additionalProperties", others)
     kept = {}
     for key, member in value.items():
-        if member is None:
+        if member is None and not _takes_null(known.get(key, others), root):
             continue
         here = f"{place}.{key}" if place else key
         if key in known or isinstance(others, dict):

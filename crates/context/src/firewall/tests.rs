@@ -209,6 +209,24 @@ fn small_results_are_shown_as_they_are_and_further_parts_are_named() {
 }
 
 #[test]
+fn a_message_in_colour_is_shown_once() {
+    let config = FirewallConfig { summary_tokens: 200, ..FirewallConfig::default() };
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config, Estimator::Cl100kBase, &StructureSummarizer, &artifacts);
+    let text = format!("\u{1b}[31mError: Disk is full\u{1b}[0m\n\n{}", log(100));
+    let output = ToolOutput { is_error: true, ..ToolOutput::text(text) };
+    let (item, _) = firewall.ingest(&call("tc", "query", "{}"), &output, &mut Seen::default()).unwrap();
+    assert_eq!(item.text.matches("Disk is full").count(), 1, "{}", item.text);
+    assert!(item.text.starts_with("Error: Disk is full\n"), "{}", item.text);
+}
+
+#[test]
+fn a_message_ends_at_the_first_empty_line() {
+    assert_eq!(first_paragraph("\r\na\r\nb\r\n\r\nc\n\nd"), "a\r\nb");
+    assert_eq!(first_paragraph("a\n\nb\r\n\r\nc"), "a");
+}
+
+#[test]
 fn large_results_are_stored_whole_and_shown_within_the_cap() {
     let mut bench = Bench::with(FirewallConfig { summary_tokens: 60, ..FirewallConfig::default() });
     let rows: Vec<Value> = (0..200).map(|id| json!({"id": id, "name": format!("row {id}")})).collect();

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::content::{document_in, rows_in};
 use super::rows::{path_below, row_count, rows_of};
-use super::shown::member_path;
+use super::shown::selector_path;
+use crate::clean::without_sequences;
 use crate::literal::{Kind, Value};
 
 /// The number of bytes of a text from which its lines are what is asked for: a shorter one is read at a glance.
@@ -22,7 +23,7 @@ pub(crate) struct Inner<'d> {
 pub(crate) fn inner_text(root: Value<'_>, wanted: fn(&str) -> bool) -> Option<Inner<'_>> {
     let (value, path) = main_text(root, "$")?;
     let text = value.string()?;
-    let deeper = document_in(&text).and_then(|document| {
+    let deeper = document_in(&without_sequences(&text)).and_then(|document| {
         let inner = inner_text(document.root(), wanted)?;
         let below = inner.path.strip_prefix('$').unwrap_or_default();
         Some(Inner { path: path_below(&path, below), text: Cow::Owned(inner.text.into_owned()) })
@@ -30,15 +31,19 @@ pub(crate) fn inner_text(root: Value<'_>, wanted: fn(&str) -> bool) -> Option<In
     deeper.or_else(|| wanted(&text).then_some(Inner { path, text }))
 }
 
-/// The long string that is more than half of `root`, which has the path `base`, and its path.
+/// The long string that is more than half of `root`, which has the path `base`, and its path. Values one after the other, as
+/// JSON lines, have none: each is a line or a row, however long one of them is.
 pub(crate) fn main_text<'d>(root: Value<'d>, base: &str) -> Option<(Value<'d>, String)> {
     let is_most = |value: &Value<'_>| value.span().len() * 2 > root.span().len();
+    if is_sequence(root) {
+        return None;
+    }
     let (mut value, mut path) = (root, base.to_owned());
     loop {
         match value.kind() {
             Kind::Object => {
                 let (key, member) = value.members().find(|(_, member)| is_most(member))?;
-                (value, path) = (member, member_path(&path, &key.plain()));
+                (value, path) = (member, selector_path(&path, &key.plain()));
             }
             Kind::Array => {
                 let (at, item) = value.items().enumerate().find(|(_, item)| is_most(item))?;
@@ -48,6 +53,12 @@ pub(crate) fn main_text<'d>(root: Value<'d>, base: &str) -> Option<(Value<'d>, S
             _ => return None,
         }
     }
+}
+
+/// Whether the items of `root` stand one after the other without brackets around them.
+fn is_sequence(root: Value<'_>) -> bool {
+    let lead = |first: Value<'_>| root.text().get(..first.span().start - root.span().start);
+    root.kind() == Kind::Array && root.items().next().and_then(lead).is_some_and(|lead| lead.trim().is_empty())
 }
 
 /// Whether a text has several lines.
@@ -62,7 +73,7 @@ pub(crate) fn has_rows(text: &str) -> bool {
 
 /// The number of rows in a text that is a literal or a table.
 pub(crate) fn count_of_rows(text: &str) -> Option<usize> {
-    match document_in(text) {
+    match document_in(&without_sequences(text)) {
         Some(document) => rows_of(document.root()).map(row_count),
         None => rows_in(text).map(|spans| spans.rows.len()),
     }

@@ -25,7 +25,7 @@ pub(super) use inner::{count_of_rows, has_lines, has_rows, inner_text, main_text
 pub(super) use lines::{Fenced, Fences, fence, heading};
 pub(super) use lossless::forms as lossless_forms;
 pub(super) use rows::{header_of, row_count, rows_below, rows_of};
-pub(super) use shown::member_path;
+pub(super) use shown::selector_path;
 
 use crate::brief::Piece;
 use crate::literal::Document;

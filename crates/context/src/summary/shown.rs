@@ -66,12 +66,25 @@ pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// The path of `key` below `path`.
-pub(crate) fn member_path(path: &str, key: &str) -> String {
-    let plain = !key.is_empty() && !key.contains(['.', '[', ']', '"']) && !key.contains(char::is_control);
-    match (plain, path.is_empty()) {
+/// The path of `key` below `path`, for people: a long key is cut.
+pub(super) fn member_path(path: &str, key: &str) -> String {
+    match (is_plain(key), path.is_empty()) {
         (true, true) => key.to_owned(),
         (true, false) => format!("{path}.{key}"),
         (false, _) => format!("{path}[{}]", serde_json::Value::from(cut(key, 60))),
     }
+}
+
+/// The JSONPath of `key` below the JSONPath `path`: a selector that leads there, however long the key is.
+pub(crate) fn selector_path(path: &str, key: &str) -> String {
+    if is_plain(key) && key != "*" && key.trim() == key {
+        format!("{path}.{key}")
+    } else {
+        format!("{path}[{}]", serde_json::Value::from(key))
+    }
+}
+
+/// Whether a key needs no quotes in a path.
+fn is_plain(key: &str) -> bool {
+    !key.is_empty() && !key.contains(['.', '[', ']', '"']) && !key.contains(char::is_control)
 }

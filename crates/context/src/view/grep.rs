@@ -7,9 +7,10 @@ use regex::{Regex, RegexBuilder};
 
 use super::ViewError;
 use super::units::{Rows, lines_of, rows_of_text};
+use crate::clean::without_sequences;
 use crate::literal::{Document, Value, Visit};
 use crate::split::lines;
-use crate::summary::{document_and_rest, has_lines, main_text, member_path, rows_of};
+use crate::summary::{document_and_rest, has_lines, main_text, rows_of, selector_path};
 
 /// The size of a compiled expression at most, in bytes: a larger one is a way to stop a server.
 const MOST_PROGRAM: usize = 1 << 20;
@@ -104,7 +105,7 @@ impl Search {
 
     /// Adds the matches in a long text inside a document, if it has lines or is a document itself; whether it has or is.
     fn in_text(&self, text: &str, path: &str, found: &mut Vec<String>) -> bool {
-        if let Some((document, rest)) = document_and_rest(text) {
+        if let Some((document, rest)) = document_and_rest(&without_sequences(text)) {
             found.extend(self.document(&document, &rest, path));
         } else if has_lines(text) {
             found.extend(below(Some(lines_of(path)), self.lines(lines(text).map(Cow::Borrowed))));
@@ -193,7 +194,7 @@ fn below(place: Option<String>, found: Vec<String>) -> Vec<String> {
 /// The path to which keys or numbers lead from `base`.
 fn path_of(base: &str, steps: &[(Option<Value<'_>>, usize)]) -> String {
     steps.iter().fold(base.to_owned(), |path, (key, number)| match key {
-        Some(key) => member_path(&path, &key.plain()),
+        Some(key) => selector_path(&path, &key.plain()),
         None => format!("{path}[{number}]"),
     })
 }

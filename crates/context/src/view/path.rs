@@ -131,7 +131,7 @@ impl Reader<'_> {
     }
 
     fn name(&mut self) -> Result<String, PathError> {
-        let name = self.until(&['.', '[', ']', '(', ')']);
+        let name = self.until(&['.', '[', ']']);
         if name.is_empty() { Err(self.error("a name is missing")) } else { Ok(name) }
     }
 
@@ -168,15 +168,19 @@ impl Reader<'_> {
     }
 
     fn member(&mut self, steps: &mut Vec<Step>) -> Result<(), PathError> {
-        let step = if self.eat("*") { Step::Every } else { Step::Key(self.name()?) };
-        steps.push(step);
+        steps.push(match self.name()? {
+            name if name == "*" => Step::Every,
+            name => Step::Key(name),
+        });
         Ok(())
     }
 
+    /// A name in quotes of either kind, with the escapes of JSON; behind any other backslash a character stands for itself.
     fn quoted(&mut self) -> Result<String, PathError> {
         let Some(quote) = self.rest().chars().next() else { return Err(self.error("a name is missing")) };
         self.at += 1;
         let mut name = String::new();
+        let mut json = String::new();
         let mut escaped = false;
         let mut taken = 0;
         let mut closed = false;
@@ -189,6 +193,10 @@ impl Reader<'_> {
                     break;
                 }
                 _ => {
+                    if character == '"' || (escaped && character != '\'') {
+                        json.push('\\');
+                    }
+                    json.push(character);
                     name.push(character);
                     escaped = false;
                 }
@@ -198,7 +206,7 @@ impl Reader<'_> {
             return Err(self.error("a quote is not closed"));
         }
         self.at += taken;
-        Ok(name)
+        Ok(serde_json::from_str(&format!("\"{json}\"")).unwrap_or(name))
     }
 
     fn position(&mut self) -> Result<Step, PathError> {
@@ -421,6 +429,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::summary::selector_path;
 
     const DOCUMENT: &str = r#"{"rows": [{"id": 1, "name": "a.b", "ok": true}, {"id": 2, "name": "c", "ok": null, "in": {"deep": [7, 8]}}], "a/b": {"m~n": 5}, "id": 9}"#;
 
@@ -483,6 +492,9 @@ mod tests {
             ("$.rows[?(@.id != 1)].id", "2"),
             ("$.rows[?(@.in.deep)].id", "2"),
             ("$['a/b'].*", "5"),
+            (r#"$["a\/b"]['m\u007en']"#, "5"),
+            (r"$['r\ows'][0].id", "1"),
+            (r"$['\nows'][0].id", ""),
             ("/nothing", ""),
             ("$.rows[7]", ""),
             ("$.rows[-7]", ""),
@@ -530,6 +542,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_path_of_a_key_leads_to_it(key in "[ $*?.()\\[\\]'\"\\\\/@a-c0\n\t\u{1}\u{e9}-]{0,12}|[a.]{130}") {
+            let inner = serde_json::json!({"other": [1], key.as_str(): {"x": [2]}});
+            let written = serde_json::json!({"in": inner}).to_string();
+            let document = Document::parse(&written, Dialect::Json).unwrap();
+            let path = format!("{}.x", selector_path("$.in", &key));
+            let found: Vec<_> = path.parse::<Path>().unwrap().values(document.root()).iter().map(|at| at.text()).collect();
+            prop_assert_eq!(found, ["[2]"], "{}", path);
+        }
+
         #[test]
         fn any_text_is_a_path_or_an_error(text in "[$.\\[\\]*?@()a-c0-9'\"=<>! :/~-]{0,24}") {
             let document = Document::parse_any(DOCUMENT).unwrap();

@@ -188,6 +188,39 @@ fn lines_of_a_text_inside_json_are_where_summaries_say() {
     }
 }
 
+/// However long one of several records is, it does not stand for the others.
+#[test]
+fn json_lines_are_lines() {
+    let trace = "  at a place\n".repeat(2000);
+    let record = |at: usize| json!({"id": at, "trace": if at == 100 { trace.as_str() } else { "" }}).to_string() + "\n";
+    let text: String = (0..131).map(record).collect();
+    for (selector, expected) in [
+        ("lines:0..2", "{\"id\":0,\"trace\":\"\"}\n{\"id\":1,\"trace\":\"\"}"),
+        ("lines:-1..", "{\"id\":130,\"trace\":\"\"}"),
+        ("grep:id.*101", "101: {\"id\":101,\"trace\":\"\"}"),
+    ] {
+        assert_eq!(first(&text, selector), expected);
+        let inside = json!({"result": text}).to_string();
+        let expected = format!("lines of $.result:\n{expected}");
+        if selector.starts_with("lines") {
+            assert_eq!(first(&inside, selector), expected);
+        }
+    }
+    let early: String = [100, 1, 2].map(record).concat();
+    assert_eq!(first(&early, "grep:id.:2"), "2: {\"id\":2,\"trace\":\"\"}");
+}
+
+#[test]
+fn paths_lead_into_texts_with_colours() {
+    let rows: Vec<_> = (0..60).map(|at| json!({"key": format!("k{at}"), "state": "\u{e9}tat"})).collect();
+    let coloured = serde_json::to_string(&rows).unwrap().replace(':', "\u{1b}[36m:\u{1b}[0m");
+    for content in [json!({"result": coloured}).to_string(), format!("{{\"result\": {coloured}}}")] {
+        assert_eq!(first(&content, "json_path:$.result[41].key"), "k41", "{content}");
+    }
+    let content = json!({"result": coloured}).to_string();
+    assert_eq!(first(&content, "rows:41"), "rows of $.result:\n{\"key\":\"k41\",\"state\":\"\u{e9}tat\"}");
+}
+
 #[test]
 fn matches_beside_the_lines_or_rows_are_shown_too() {
     let log = (0..200).fold(String::new(), |text, at| text + &format!("compiling part {at}\n"));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::path::Path;
 use super::{JsonFault, Units, View, ViewError, grep};
+use crate::clean::without_sequences;
 use crate::event::Selector;
 use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
 use crate::split::{line_count, lines};
@@ -133,8 +134,9 @@ fn at_path(
         return then(&mut found.into_iter().map(|value| value.string().unwrap_or_else(|| written(value))));
     }
     if let Some((text, rest)) = path.beyond_text(root) {
-        let tree = xml::as_json(&text);
-        if let Some(document) = document_in(tree.as_deref().unwrap_or(&text)) {
+        let text = &*without_sequences(&text);
+        let tree = xml::as_json(text);
+        if let Some(document) = document_in(tree.as_deref().unwrap_or(text)) {
             return at_path(document.root(), &rest, nothing, then);
         }
     }
@@ -193,6 +195,7 @@ fn with_document<T>(
     selector: &Selector,
     then: impl FnOnce(Value<'_>) -> Result<T, ViewError>,
 ) -> Result<T, ViewError> {
+    let text = &*without_sequences(text);
     let tree = xml::as_json(text);
     match document(tree.as_deref().unwrap_or(text)) {
         Ok(document) => then(document.root()),
@@ -269,7 +272,8 @@ fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(Option<&str>, &R
     let document = document_in(text);
     let root = document.as_ref().map(Document::root);
     if let Some(inner) = root.and_then(|root| inner_text(root, has_rows)) {
-        let within = document_in(&inner.text);
+        let plain = without_sequences(&inner.text);
+        let within = document_in(&plain);
         let array = within.as_ref().and_then(|document| rows_of(document.root()));
         if let Some(rows) = array.map(Rows::of).or_else(|| records(&inner.text, "")) {
             return then(Some(&inner.path), &rows);

@@ -451,7 +451,7 @@ mod tests {
         });
     }
 
-    const TICK: Duration = Duration::from_millis(30);
+    const TICK: Duration = Duration::from_millis(60);
 
     /// What begins long work, or waits for it.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -218,6 +218,9 @@ pub enum SignatureError {
     /// There is no room for its nonce.
     #[error("too many signed calls at once; try again later")]
     Full,
+    /// The request had not enough left for checking it.
+    #[error("checking it {0}")]
+    Spent(String),
     /// What the nonces are kept in failed.
     #[error("whether it was used before cannot be known now")]
     Unknown,
@@ -234,6 +237,10 @@ impl From<SpendError> for SignatureError {
 }
 
 impl SignatureError {
+    fn spent(exhausted: Exhausted) -> Self {
+        Self::Spent(exhausted.to_string())
+    }
+
     /// The word under which it is counted and recorded.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
@@ -243,13 +250,17 @@ impl SignatureError {
             Self::Time { .. } => "time",
             Self::Replayed => "replayed",
             Self::Full => "full",
+            Self::Spent(_) => "spent",
             Self::Unknown => "unknown",
         }
     }
 
     /// What a client is answered whose call is refused.
     pub(crate) fn of_call(&self) -> GatewayError {
-        let code = if *self == Self::Full { Code::RateLimited } else { Code::AuthFailed };
+        let code = match self {
+            Self::Full | Self::Spent(_) => Code::RateLimited,
+            _ => Code::AuthFailed,
+        };
         GatewayError::new(code, format!("the call is refused: {self}"))
     }
 
@@ -368,15 +379,16 @@ impl SigningConfig {
         Ok(Duration::from_millis(signature.timestamp))
     }
 
-    /// A result with the signature that answers the call signed with `of`.
+    /// A result with the signature that answers the call signed with `of`; `None` where it is not JSON, or has more values
+    /// than are read at once.
     #[must_use]
-    pub fn sign_result(&self, result: &Raw, of: &Signature, now: Duration) -> Raw {
-        let Some((unsigned, _)) = taken_apart(result) else { return result.clone() };
-        let Some(canonical) = canonical_of(unsigned.bytes()) else { return result.clone() };
-        match self.sign(&Subject::Result { result: &canonical }, &of.key, now, &of.nonce) {
+    pub fn sign_result(&self, result: &Raw, of: &Signature, now: Duration) -> Option<Raw> {
+        let (unsigned, _) = taken_apart(result)?;
+        let canonical = canonical_of(unsigned.bytes())?;
+        Some(match self.sign(&Subject::Result { result: &canonical }, &of.key, now, &of.nonce) {
             Some(signature) => with_signature(&unsigned, &signature),
             None => unsigned,
-        }
+        })
     }
 
     /// The result without the signature, when that is right and answers the call signed with `of`.
@@ -436,19 +448,20 @@ impl Signatures {
         let arguments = arguments.unwrap_or(&none);
         // Whoever sends them need not have a key.
         let verify = || signing.verify_call(&signature, tool, arguments, now);
-        let at = in_turn_if(arguments.get().len() > LARGE, verify).await.map_err(|_| SignatureError::Full)??;
+        let at = in_turn_if(arguments.get().len() > LARGE, verify).await.map_err(SignatureError::spent)??;
         let (nonce, most) = (format!("{}:{}", signature.key, signature.nonce), signing.max_nonces);
         // What is older than the window is refused for its time alone.
         self.shared.spend(NonceKind::Call, nonce, now.saturating_sub(signing.window), at, most).await?;
         Ok(Some(signature))
     }
 
-    /// The answer to a client's call, signed as the call was. For that of a large one this waits for its turn.
+    /// The answer to a client's call, signed as the call was; `None` where it has more values than are signed. For a large one
+    /// this waits for its turn.
     ///
     /// # Errors
     /// The turn did not come.
-    pub(crate) async fn sign_answer(&self, call: &Signature, answer: Raw) -> Result<Raw, Exhausted> {
-        let Some(signing) = &self.config else { return Ok(answer) };
+    pub(crate) async fn sign_answer(&self, call: &Signature, answer: Raw) -> Result<Option<Raw>, Exhausted> {
+        let Some(signing) = &self.config else { return Ok(Some(answer)) };
         let sign = || signing.sign_result(&answer, call, self.shared.wall.now());
         in_turn_if(answer.bytes().len() > LARGE, sign).await
     }
@@ -472,7 +485,7 @@ impl Signatures {
     pub(crate) async fn verify_answer(&self, call: Option<&Signature>, answer: &Raw) -> Result<Raw, SignatureError> {
         let (Some(signing), Some(call)) = (&self.config, call) else { return Ok(answer.clone()) };
         let verify = || signing.verify_result(answer, call, self.shared.wall.now());
-        in_turn_if(answer.bytes().len() > LARGE, verify).await.map_err(|_| SignatureError::Full)?
+        in_turn_if(answer.bytes().len() > LARGE, verify).await.map_err(SignatureError::spent)?
     }
 }
 
@@ -623,7 +636,7 @@ mod tests {
         assert_eq!(verify(&amount("12345678901234567890999")), Err(SignatureError::Invalid));
         let result =
             Raw::of(&text(r#"{"content":[],"n":12345678901234567890124,"_meta":{"k":99999999999999999999991}}"#));
-        let signed = config.sign_result(&result, &signature, NOW);
+        let signed = config.sign_result(&result, &signature, NOW).unwrap();
         assert_eq!(config.verify_result(&signed, &signature, NOW), Ok(result), "the bytes come back");
         for (from, to) in [("0124", "0999"), ("9991", "9992")] {
             let altered = String::from_utf8(signed.bytes().to_vec()).unwrap().replace(from, to);
@@ -659,11 +672,13 @@ mod tests {
     fn a_result_answers_its_own_call_only() {
         let config = config();
         let call = config.sign_call("one", "tool", &raw(&json!({})), NOW).unwrap();
+        let many = Raw::of(&json!({"content": [], "rows": vec![1; 250_001]}));
+        assert_eq!(config.sign_result(&many, &call, NOW), None, "more values than are read at once");
         for text in
             [r#"{"content":[{"type":"text","text":"x"}],"n":1.50}"#, r#"{"content":[],"_meta":{"other":{"a":1}}}"#]
         {
             let result = Raw::of(&serde_json::from_str::<Box<RawValue>>(text).unwrap());
-            let signed = config.sign_result(&result, &call, NOW);
+            let signed = config.sign_result(&result, &call, NOW).unwrap();
             assert_eq!(config.verify_result(&signed, &call, NOW), Ok(result.clone()), "the bytes come back");
             let other = config.sign_call("one", "tool", &raw(&json!({})), NOW).unwrap();
             assert_eq!(config.verify_result(&signed, &other, NOW), Err(SignatureError::Invalid));

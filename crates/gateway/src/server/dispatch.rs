@@ -13,6 +13,7 @@ use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
 use crate::common::sync::lock;
 use crate::common::work::{LONG_MESSAGE, in_turn_if};
+use crate::guard::sign::Signature;
 use crate::protocol::client_info::{Capabilities, ClientInfo, LONGEST_INTRODUCTION, LogLevel};
 use crate::protocol::message::{INVALID_PARAMS, Outcome, ProgressToken, Raw, RpcError, check_params};
 use crate::protocol::stateless;
@@ -216,11 +217,7 @@ impl Dispatcher {
             Ok(None) => self.checked_call(caller, &params).await,
             Ok(Some(call)) => {
                 let answer = self.checked_call(caller, &params).await?;
-                // What is signed is what goes out.
-                let answer = if caller.is_modern() { stateless::completed("tools/call", answer) } else { answer };
-                signatures.sign_answer(&call, answer).await.map_err(|exhausted| {
-                    GatewayError::exhausted(Code::UpstreamError, "signing the answer", exhausted).to_rpc()
-                })
+                self.signed(caller, &call, answer).await
             }
             Err(error) => {
                 self.telemetry.signature_refused(caller.session(), Signed::Call, &error);
@@ -232,6 +229,27 @@ impl Dispatcher {
                 }
                 Ok(refusal.to_result())
             }
+        }
+    }
+
+    /// The answer to a call with this signature. Without one it would be taken for one that somebody has changed: what is
+    /// too large for that is left out.
+    async fn signed(&self, caller: &Caller, call: &Signature, answer: Raw) -> Outcome {
+        let too_large = || {
+            let reason = "the answer has more values than are signed, and is left out; the call was made";
+            GatewayError::new(Code::UpstreamError, reason).to_result()
+        };
+        let sign = async |answer| {
+            // What is signed is what goes out.
+            let answer = if caller.is_modern() { stateless::completed("tools/call", answer) } else { answer };
+            self.tools.calls.guards.signatures().sign_answer(call, answer).await.map_err(|exhausted| {
+                let what = "the call was made; signing its answer";
+                GatewayError::exhausted(Code::UpstreamError, what, exhausted).to_rpc()
+            })
+        };
+        match sign(answer).await? {
+            Some(signed) => Ok(signed),
+            None => Ok(sign(too_large()).await?.unwrap_or_else(too_large)),
         }
     }
 

@@ -36,13 +36,8 @@ pub(crate) async fn serve_request(
         let reason = "a request with this id is being served; give each its own";
         return Some(Err(RpcError::new(INVALID_REQUEST, reason)));
     };
-    let mut span = {
-        let target = telemetry.target(asked.method, asked.params);
-        if let ("tools/call", Some(tool)) = (asked.method, &target) {
-            timer.calls(tool);
-        }
-        telemetry.request_span(caller, (asked.id, asked.method, asked.params), target.as_deref())
-    };
+    let target = telemetry.target(asked.method, asked.params);
+    let mut span = telemetry.request_span(caller, (asked.id, asked.method, asked.params), target.as_deref());
     let inside = span.as_ref().map(|span| caller.clone().within(Some(span.context().clone())));
     let caller = inside.as_ref().unwrap_or(caller);
     let answer = async {
@@ -62,6 +57,12 @@ pub(crate) async fn serve_request(
         }
         outcome = answer => outcome,
     };
+    if let ("tools/call", Some(tool), Ok(result)) = (asked.method, &target, &outcome)
+        // A name that a client has made up fails, in whatever way.
+        && !is_error(result)
+    {
+        timer.calls(tool);
+    }
     match (&mut span, &outcome) {
         (Some(span), Err(error)) => {
             span.set("rpc.response.status_code", &error.code.to_string());

@@ -632,7 +632,7 @@ fn each_attempt_is_signed_anew_and_each_answer_must_be() {
             peer.verify_call(&signature, "t", &Raw::of(&params["arguments"]).to_raw_value(), now).unwrap();
             lock(&seen).push(signature.nonce.clone());
             let result = Raw::of(&json!({"content": [{"type": "text", "text": "right"}]}));
-            let signed = peer.sign_result(&result, &signature, now);
+            let signed = peer.sign_result(&result, &signature, now).unwrap();
             Ok(match lock(&seen).len() {
                 1 => return Err(Fault::Timeout(Duration::from_secs(1))),
                 2 => signed,

@@ -258,6 +258,22 @@ fn metrics_are_sent_with_their_labels_and_at_the_end() {
 }
 
 #[test]
+fn the_name_of_a_call_that_fails_has_no_series() {
+    run(async {
+        let (endpoint, got) = collector("200 OK");
+        let (shop, sent) = (Arc::new(Shop::called("shop")), Arc::default());
+        let gateway = gateway(&endpoint, ", traces: false", &shop, &sent).await;
+        call(&gateway, "delete", json!({})).await;
+        gateway.close().await;
+        let metrics = messages(&got, "/v1/metrics");
+        let took = metrics.iter().find(|metric| text(metric, 1) == "mcp.server.operation.duration").unwrap();
+        let points = all(all(took, 9)[0], 1);
+        assert!(!points.is_empty());
+        assert!(points.iter().all(|point| !attributes(point, 9).contains_key("gen_ai.tool.name")));
+    });
+}
+
+#[test]
 fn an_upstream_that_fails_is_timed_with_its_failure_whichever_way_it_is_asked() {
     run(async {
         for (mode, call) in [
