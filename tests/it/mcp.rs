@@ -90,7 +90,7 @@ fn an_address_that_cannot_be_used_is_said_to_be_so() {
     error: cannot listen on `TAKEN`: Address already in use (os error 98); another program uses this port: choose another with --listen ADDRESS:PORT
 
     exit 2
-    error: no gateway answers at FREE; start one with `contextweaver mcp serve --transport http --listen FREE`, or give its address with --url
+    error: no gateway answers at FREE; start one with `contextweaver mcp serve --transport http --listen FREE`, or on standard streams with `--console FREE`, or give its address with --url
       caused by: http://FREE/healthz
     ");
 }
@@ -1338,6 +1338,13 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
     let (_open, open) = serve(&["--config", "gateway.json"]);
     let (_closed, closed) = serve(&["--config", "gateway.json", "--token-file", "token"]);
     let (_empty, empty) = serve(&["--config", "none.json"]);
+    // One on standard streams, at its console.
+    let streams = ["--config", "gateway.json", "--console", "127.0.0.1:0", "--console-token-file", "console-token"];
+    let mut streams = files.start(&[&["mcp", "serve"], &streams[..]].concat());
+    let mut log = BufReader::new(streams.stderr.take().unwrap()).lines();
+    let console = log.find_map(|line| Some(line.unwrap().strip_prefix("console at ")?.to_owned())).unwrap();
+    std::thread::spawn(move || log.for_each(drop));
+    let _streams = Running(streams);
     // Another program, which answers the same to everything.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let other = format!("http://{}", listener.local_addr().unwrap());
@@ -1350,7 +1357,7 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         }
     });
 
-    let runs: [&[&str]; 11] = [
+    let runs: [&[&str]; 15] = [
         &["health", "--url", &open],
         &["health", "--url", open.trim_end_matches("mcp"), "--format", "json"],
         &["health", "--url", &closed],
@@ -1362,12 +1369,17 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
         &["stats", "--url", &closed, "--token-file", "other"],
         &["stats", "--url", &closed],
         &["health", "--url", &closed, "--token-file", "other"],
+        &["health", "--url", &console],
+        &["health", "--url", &console, "--token-file", "console-token"],
+        &["health", "--url", &console, "--token-file", "console-token", "--format", "json"],
+        &["health", "--url", &console, "--token-file", "other"],
     ];
+    let at_console = console.split("/#token=").next().unwrap();
     let mut shown = String::new();
     for run in runs {
         let mut told = files.run(&[&["mcp"], run].concat()).shown();
         for (name, url) in [("OPEN", &open), ("CLOSED", &closed), ("EMPTY", &empty), ("OTHER", &other)] {
-            told = told.replace(url.trim_end_matches("/mcp"), name);
+            told = told.replace(url.trim_end_matches("/mcp"), name).replace(at_console, "CONSOLE");
         }
         shown.push_str(&told);
         shown.push('\n');
@@ -1425,11 +1437,42 @@ fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
 
     exit 2
     error: CLOSED/healthz: the gateway does not know the token in other; check that file
+
+    exit 0
+    ready
+
+    exit 0
+    ready
+      notes  circuit closed  2 tools, 0 resources, 0 prompts
+
+    exit 0
+    {
+      "schema_version": 1,
+      "kind": "mcp health",
+      "live": true,
+      "ready": true,
+      "upstreams": [
+        {
+          "name": "notes",
+          "tools": 2,
+          "resources": 0,
+          "prompts": 0,
+          "circuit": "closed",
+          "fault": null
+        }
+      ]
+    }
+
+    exit 2
+    error: CONSOLE/healthz: the gateway does not know the token in other; check that file
     "#);
     let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
     // Before the first session nothing was spared, and nothing is said of that.
     assert!(stats.code == 0 && stats.stdout.starts_with("0 sessions"), "{}", stats.shown());
     assert!(!stats.stdout.contains("definitions"), "{}", stats.shown());
+    // Standard streams are one session from the start.
+    let stats = files.run(&["mcp", "stats", "--url", &console, "--token-file", "console-token"]);
+    assert!(stats.code == 0 && stats.stdout.starts_with("1 session, "), "{}", stats.shown());
 }
 
 /// A catalog of a server that is not there, and the answers in its place.

@@ -306,6 +306,7 @@ fn what_pages_say_is_what_happens() {
         not run: it needs the audit log of a gateway.
         not run: it serves until it is ended.
         not run: it serves until it is ended, and the others need it.
+        not run: it needs a gateway that runs.
         not run: it compiles.
     docs/http.md: blocks run 0, outputs compared 0
         not run: scripts/http-test asks a server.

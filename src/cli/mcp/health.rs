@@ -17,15 +17,16 @@ use crate::cli::{Format, Outcome, counted, print_json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It is ready when it serves at least one tool, resource or prompt. Exit codes: 0 if it is, 1 if it is not, 2 if it cannot
-be reached or does not know the token. With the token, or if none is set, the state of each server is shown too. With --watch it follows what
-happens until Ctrl-C.
+be reached or does not know the token. With the token, or if none is set, the state of each server is shown too. A
+gateway on standard streams is asked at its console. With --watch it follows what happens until Ctrl-C.
 
 Examples:
   contextweaver mcp health
   contextweaver mcp status --watch
-  contextweaver mcp health --url http://127.0.0.1:8080 --token-file token --format json")]
+  contextweaver mcp health --url http://127.0.0.1:8080 --token-file token --format json
+  contextweaver mcp health --url http://127.0.0.1:7070 --token-file console-token")]
 pub(in crate::cli) struct Args {
-    /// The address that the gateway says it listens at
+    /// The address that the gateway says it listens at, or that of its console
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: String,
     /// A file with the bearer token

@@ -21,7 +21,7 @@ const MOST_TOKEN_BYTES: u64 = 64 << 10;
 // No doc comment: it would become that of the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Running {
-    /// A running gateway: the address that it says it listens at
+    /// A running gateway: the address that it says it listens at, or that of its console
     #[arg(long, value_name = "URL")]
     pub(super) url: Option<String>,
     /// A file with the bearer token for `--url`
@@ -100,13 +100,13 @@ fn no_gateway(url: &str) -> String {
     // What follows is a token.
     let url = url.split('#').next().unwrap_or_default();
     let address = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
-    let listen = match address.parse::<std::net::SocketAddr>() {
-        Ok(listen) => format!(" --listen {listen}"),
-        Err(_) => String::new(),
+    let (listen, console) = match address.parse::<std::net::SocketAddr>() {
+        Ok(address) => (format!(" --listen {address}"), address.to_string()),
+        Err(_) => (String::new(), "ADDRESS:PORT".to_owned()),
     };
     format!(
-        "no gateway answers at {url}; start one with `contextweaver mcp serve --transport http{listen}`, or give its address with \
-         --url"
+        "no gateway answers at {url}; start one with `contextweaver mcp serve --transport http{listen}`, or on standard streams \
+         with `--console {console}`, or give its address with --url"
     )
 }
 

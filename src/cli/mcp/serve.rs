@@ -59,7 +59,7 @@ pub(in crate::cli) struct Args {
     /// Let the console listen at an address that other machines can reach; put TLS in front
     #[arg(long, requires = "console")]
     console_remote: bool,
-    /// Write the console's token to this file, which only its owner can read, for `mcp approvals`
+    /// Write the console's token to this file, which only its owner can read, for commands such as `mcp approvals`
     #[arg(long, value_name = "FILE", requires = "console")]
     console_token_file: Option<PathBuf>,
     /// Start the upstreams, show what would be served, and exit; nothing is written

@@ -5,6 +5,7 @@
 //! | `GET /`, `/console.css`, `/console.js` | the page; it holds nothing of the gateway |
 //! | `GET /api/events` | with the token: a stream of what there is and of every call |
 //! | `GET /api/state` | with the token: what there is now |
+//! | `GET /healthz`, `GET /metrics` | as where MCP is served over HTTP |
 //! | `POST /api/approvals/ID` | with the token: `{"approve": true}` answers a call that waits; 409 where it was answered before, 410 where it does not wait any more, 404 where there never was one |
 //!
 //! The token stands behind the `#` of the address that is printed, which no browser sends; the page sends it as a bearer
@@ -28,6 +29,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use super::admission::check_content_type;
 use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
+use super::probes::{self, HEALTH, METRICS};
 use super::reply::{End, Refused, Reply, events, whole};
 use crate::common::sync::lock;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
@@ -255,6 +257,7 @@ impl Shared {
                 tokio::spawn(feed(Arc::clone(self), out));
                 Ok(events(None, messages, End::Feed))
             }
+            (HEALTH | METRICS, _) => probes::answer(&self.live, client, head),
             ("/" | "/console.css" | "/console.js" | "/api/state" | "/api/events", _) => Ok(not_allowed("GET")),
             (path, method) => {
                 let id = path.strip_prefix("/api/approvals/").and_then(|id| id.parse::<u64>().ok());

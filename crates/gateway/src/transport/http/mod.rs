@@ -12,6 +12,7 @@ pub(crate) mod listener;
 mod load;
 mod oauth;
 mod patience;
+mod probes;
 mod replicas;
 mod reply;
 pub(crate) mod server;

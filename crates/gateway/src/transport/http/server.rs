@@ -29,6 +29,7 @@ use super::admission::{check_accept, check_content_type};
 use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, SWEEP, check_exposure, not_allowed, read};
 use super::load::{Load, Taken};
+use super::probes::{self, HEALTH, METRICS};
 use super::replicas::{self, Known};
 use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, nothing, whole};
 use super::sessions::{NoSession, Sessions, Visit};
@@ -222,37 +223,9 @@ async fn dispatch(
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
-        // A client that is shown only a part of the upstreams is not their operator.
-        ("/healthz", &Method::GET | &Method::HEAD) => {
-            Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none())))
-        }
-        ("/metrics", &Method::GET | &Method::HEAD) => {
-            if authorized?.profile.is_some() {
-                return Err(Refused::text(StatusCode::FORBIDDEN, "metrics are for tokens without a profile"));
-            }
-            let text = shared.live.now().metrics_text();
-            Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
-        }
-        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET, HEAD")),
+        (HEALTH | METRICS, _) => probes::answer(&shared.live, authorized, &head),
         _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("there is nothing here; the endpoint is {ENDPOINT}"))),
     }
-}
-
-/// Whether anything is served; who shows the token also sees of which upstreams.
-fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
-    let gateway = shared.live.now();
-    let counts = gateway.catalog().counts();
-    let ready = counts.tools + counts.resources + counts.prompts > 0;
-    let mut report = json!({"live": true, "ready": ready});
-    if authorized {
-        report["upstreams"] = serde_json::to_value(gateway.reports()).unwrap_or_default();
-        // No reason to be taken out of service: calls that need no shared state are answered, and it is away for all replicas.
-        if let Some(fault) = gateway.state().fault() {
-            report["state"] = fault.into();
-        }
-    }
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    whole(status, JSON, report.to_string())
 }
 
 async fn post(

@@ -118,6 +118,34 @@ fn without_the_token_there_is_only_the_empty_page_and_it_may_load_nothing_else()
     });
 }
 
+#[test]
+fn a_gateway_on_standard_streams_tells_its_health_and_what_it_counts_as_one_over_http() {
+    run(async {
+        let scene = scene("top_k: 3").await;
+        let console = open(&scene.gateway).await;
+        let bearer = console.bearer();
+        let (token, wrong) = (&*bearer, "Authorization: Bearer 0");
+        for (request, header, status, said) in [
+            ("GET /healthz", "", "200", r#"{"live":true,"ready":true}"#),
+            ("GET /healthz", wrong, "200", r#"{"live":true,"ready":true}"#),
+            ("GET /healthz", token, "200", "\"name\":\"shop\""),
+            ("HEAD /healthz", token, "200", ""),
+            ("POST /healthz", token, "405", ""),
+            ("GET /metrics", "", "401", ""),
+            ("GET /metrics", wrong, "401", ""),
+            ("GET /metrics", token, "200", "contextweaver_upstream_up{upstream=\"shop\"} 1"),
+            ("DELETE /metrics", token, "405", ""),
+        ] {
+            let header = if header.is_empty() { "Accept: */*" } else { header };
+            let (head, body) = console.ask(&format!("{request} HTTP/1.1\r\n{header}"), "").await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{request} {header}: {head}");
+            assert!(body.contains(said), "{request} {header}: {body}");
+            assert!(header == token || !body.contains("shop"), "{request} {header}: {body}");
+            assert!(head.to_lowercase().contains("cache-control: no-store"), "{request}: {head}");
+        }
+    });
+}
+
 #[tokio::test]
 async fn other_machines_do_not_reach_it_unless_the_operator_says_so() {
     let startup = crate::StartConfig { fail_on_empty_catalog: false, ..crate::StartConfig::default() };
