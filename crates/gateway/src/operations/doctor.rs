@@ -597,6 +597,7 @@ fn check_live(config: &GatewayConfig, health: &mut Health, captured: &Result<Cap
                      ${env:NAME}`, the value is only what follows `Bearer `"
                 }
                 Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
+                Fault::NoHandshake(_) => "check its `url`; if it is a server of HTTP+SSE, add `type: sse`",
                 _ if is_remote => "check that something is served at its `url`, and that it can be reached from here",
                 Fault::Ended { said, .. } if !said.is_empty() => {
                     "fix what it says, or start it by hand with the same arguments"
@@ -884,6 +885,22 @@ mod tests {
         };
         assert!(remedy("npx").starts_with("`npx` downloads what it does not have yet"));
         assert!(remedy("server").starts_with("start it by hand to see why"));
+    }
+
+    #[test]
+    fn a_server_that_takes_no_handshake_may_be_of_the_older_transport() {
+        use crate::upstream::client::http_tests::{Reply, serve};
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let found = runtime.block_on(async {
+            let (url, _log) = serve(|_| Reply::Whole(405, "text/plain", String::new())).await;
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("gateway.yaml");
+            std::fs::write(&path, format!("upstreams: {{a: {{url: '{url}'}}}}")).unwrap();
+            examine(&path, &|_| None).await
+        });
+        let complaint = found.complaints.into_iter().find(|one| one.place == "upstreams.a").unwrap();
+        assert_eq!(complaint.remedy, "check its `url`; if it is a server of HTTP+SSE, add `type: sse`");
     }
 
     #[test]

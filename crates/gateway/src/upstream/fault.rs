@@ -51,6 +51,12 @@ pub enum Fault {
     /// It answered with an HTTP status by which it says that it does not know the session, so that it did nothing.
     #[error("it answered with HTTP status {0}, since it does not know the session")]
     UnknownSession(u16),
+    /// It took no handshake at its address and gave this HTTP status, as servers of the older HTTP alone do.
+    #[error(
+        "it answered `initialize` with HTTP status {0}: its `url` is not that of an MCP endpoint, \
+         or it speaks only the older transport HTTP+SSE, which needs `type: sse`"
+    )]
+    NoHandshake(u16),
     /// Its answer is not a message of the protocol.
     #[error("its answer is not usable: {}", presentable(.0))]
     Malformed(String),
@@ -110,6 +116,7 @@ impl Fault {
             Self::Status { status, .. } => *status >= 500,
             Self::CircuitOpen { .. }
             | Self::UnknownSession(_)
+            | Self::NoHandshake(_)
             | Self::Rpc(_)
             | Self::Credentials(_)
             | Self::Withheld(_)
@@ -130,7 +137,7 @@ impl Fault {
             Self::Unavailable(_) | Self::Ended { .. } | Self::CircuitOpen { .. } | Self::Unanswered(_) => {
                 Code::UpstreamUnavailable
             }
-            Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) => Code::UpstreamError,
+            Self::Malformed(_) | Self::Rpc(_) | Self::UnknownSession(_) | Self::NoHandshake(_) => Code::UpstreamError,
             Self::Credentials(_) => Code::AuthFailed,
             Self::Withheld(_) => Code::Quarantined,
             Self::Status { status, .. } => match status {
@@ -153,7 +160,7 @@ impl Fault {
         let error = GatewayError::new(self.code(), format!("upstream `{name}`: {self}")).with("upstream", name);
         match self {
             Self::Rpc(rpc) => error.with("rpc_code", rpc.code),
-            Self::UnknownSession(status) => error.with("http_status", *status),
+            Self::UnknownSession(status) | Self::NoHandshake(status) => error.with("http_status", *status),
             Self::Status { status, retry_after } => {
                 let error = error.with("http_status", *status);
                 match retry_after {

@@ -270,10 +270,18 @@ impl HttpLink {
     }
 
     async fn ask(&self, ticket: &mut Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
-        let response = self.server.post(text, Some((call, ticket))).await?;
+        let posted = self.server.post(text, Some((call, ticket))).await;
         if matches!(self.answers, Answers::OnStream) {
+            posted?;
             return ticket.answer().await;
         }
+        let response = match posted {
+            // The protocol tells clients to take these for the sign of a server of the older HTTP.
+            Err(Fault::Status { status: status @ (404 | 405), .. }) if call.method == "initialize" => {
+                return Err(Fault::NoHandshake(status));
+            }
+            posted => posted?,
+        };
         if call.method == "initialize"
             && let Some(session) = response.headers().get(SESSION_ID)
         {

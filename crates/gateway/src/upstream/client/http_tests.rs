@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::common::error::Code;
 use crate::protocol::client_info::ClientInfo;
 use crate::session::client::Session;
 use crate::upstream::config::UpstreamConfig;
@@ -554,6 +555,44 @@ fn statuses_and_bodies_become_faults() {
             assert!(error.message().contains(reason), "{error}");
             assert_eq!(error.details.get("retry_after"), (code == "RATE_LIMITED").then(|| json!(7)).as_ref());
         }
+    });
+}
+
+#[test]
+fn a_server_that_may_speak_only_the_older_http_is_said_to() {
+    let found = async |era, status, body: &'static str| {
+        let (url, _log) = serve(move |_| Reply::Whole(status, "application/json", body.to_owned())).await;
+        let fault = call(&upstream(&url, era).0).await.unwrap_err();
+        (fault.code(), fault.to_string())
+    };
+    run(async {
+        for (status, body) in [(404, "Cannot POST /sse"), (405, "")] {
+            for era in [Era::Auto, Era::Legacy] {
+                let (code, said) = found(era, status, body).await;
+                let expected = format!("it answered `initialize` with HTTP status {status}: ");
+                assert!(said.starts_with(&expected) && said.contains("`type: sse`"), "{era:?}: {said}");
+                assert_eq!(code, Code::UpstreamError);
+            }
+        }
+        let error = r#"{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "no tenant"}}"#;
+        for (era, status, body) in [(Era::Legacy, 404, error), (Era::Legacy, 406, ""), (Era::Modern, 404, "")] {
+            let (_, said) = found(era, status, body).await;
+            assert!(!said.contains("sse"), "{era:?} {status}: {said}");
+        }
+        // One that is configured as such a server, and does not take what is posted where it said.
+        let opened = Mutex::new(Vec::new());
+        let (url, _log) = serve(move |asked| {
+            if asked.verb != "GET" {
+                return Reply::Whole(404, "text/plain", String::new());
+            }
+            let (sender, receiver) = mpsc::unbounded_channel();
+            sender.send("event: endpoint\ndata: /messages\n\n".to_owned()).unwrap();
+            lock(&opened).push(sender);
+            Reply::Stream(receiver)
+        })
+        .await;
+        let fault = call(&older_upstream(url).0).await.unwrap_err();
+        assert!(matches!(fault, Fault::Status { status: 404, .. }), "{fault:?}");
     });
 }
 
