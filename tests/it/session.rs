@@ -127,8 +127,8 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
 
     left out
       u2   user_turn    sensitivity: restricted
-      tr1  tool_result  budget: does not fit
       tc1  tool_call    budget: does not fit
+      tr1  tool_result  budget: does not fit
     ");
     let view = session(&files, &["view", "artifact:result:tr1", "grep:ERROR"]);
     insta::assert_snapshot!(view.shown(), @r"

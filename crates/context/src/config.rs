@@ -258,7 +258,7 @@ pub enum SensitivityAction {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScoringConfig {
-    /// The weight of recency, (position + 1) / number of candidates.
+    /// The weight of recency, 16 / (16 + number of newer candidates).
     pub recency: f64,
     /// The weight of the Jaccard similarity to the query or its tags.
     pub similarity: f64,

@@ -109,19 +109,25 @@ fn filled<'t>(
     restated: &mut BTreeMap<usize, Restated<'t>>,
 ) -> Result<Vec<Packed<'t>>, CompileError> {
     let mut free = room.saturating_sub(packed.iter().map(|one| one.scored.cost).sum());
-    let mut seen = Seen::default();
+    // Contents in the prompt, which others may name.
+    let mut shown = Seen::default();
+    for one in packed.iter().filter(|one| repeated(&one.scored.item).is_none()) {
+        if let Some(Restated { line, .. }) = restated.get(&one.scored.position) {
+            firewall.screen_repeat(call_of(transcript, line, config), &line.item, &mut shown);
+        }
+    }
     for place in lost(&packed) {
         let line = &packed[place].scored;
+        let mut seen = shown.clone();
         let screened = firewall.screen_repeat(call_of(transcript, line, config), &line.item, &mut seen);
-        let shown = match screened {
+        let fitted = match screened {
             Some(screened) => shortest(line, screened, firewall, writing)?,
             None => None,
         };
-        let Some((scored, stats, form)) = shown.filter(|(scored, ..)| scored.cost <= line.cost + free) else {
-            // Nothing else is to name this one.
-            seen = Seen::default();
+        let Some((scored, stats, form)) = fitted.filter(|(scored, ..)| scored.cost <= line.cost + free) else {
             continue;
         };
+        shown = seen;
         free = free + line.cost - scored.cost;
         let line = std::mem::replace(&mut packed[place], Packed { scored, form }).scored;
         restated.insert(line.position, Restated { line, stats });

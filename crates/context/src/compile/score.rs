@@ -3,6 +3,10 @@
 //! The score is a weighted sum of four values in [0, 1]: recency, similarity to the query, priority of the kind, and
 //! low cost. Scores are integers, so that equal scores are real ties, which the id breaks.
 //!
+//! Recency counts the events that are newer, and not what share of the conversation they are. As a share, the same last
+//! turns would lie closer together the longer a conversation is, and dozens of its messages would rank above its newest
+//! result.
+//!
 //! Who names an incident, an order or a version asks for the few events that name it too, however old they are: these count
 //! as the newest and as similar to the query as can be, and the limit per kind does not hold for them.
 
@@ -19,6 +23,9 @@ use contextweaver_core::text::{TermSet, Terms, jaccard};
 
 /// The number of units in a score of 1.
 const UNITS: f64 = 1e9;
+
+/// An event with so many newer ones is half as recent as the newest.
+const HALF_AS_RECENT: f64 = 16.0;
 
 /// The number of characters of a word with a digit from which it names something.
 const LEAST_NAME: usize = 3;
@@ -66,12 +73,11 @@ pub(super) fn rank<'t>(
     if request.tags.is_empty() {
         names(request.query, terms).iter().for_each(|name| mark(&mut scored, name));
     }
-    let count = scored.len() as f64;
-    for (place, one) in (1..).zip(&mut scored) {
+    for (newer, one) in scored.iter_mut().rev().enumerate() {
         let (recency, similarity) = match request.tags {
             _ if one.is_named => (1.0, 1.0),
-            [] => (f64::from(place) / count, jaccard(&one.terms, &query)),
-            tags => (f64::from(place) / count, tag_similarity(&one.item, tags)),
+            [] => (recency(newer), jaccard(&one.terms, &query)),
+            tags => (recency(newer), tag_similarity(&one.item, tags)),
         };
         let worth = config.recency * recency
             + config.similarity * similarity
@@ -81,6 +87,11 @@ pub(super) fn rank<'t>(
     }
     scored.sort_by(|left, right| (Reverse(left.score), &left.item.id).cmp(&(Reverse(right.score), &right.item.id)));
     scored
+}
+
+/// How recent an event is that has so many newer ones.
+fn recency(newer: usize) -> f64 {
+    HALF_AS_RECENT / (HALF_AS_RECENT + newer as f64)
 }
 
 /// The words of the query that name something, e.g. `INC-4012`, each as its terms.

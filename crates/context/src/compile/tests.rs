@@ -169,7 +169,7 @@ fn a_prompt_stands_in_time_order_between_memory_header_and_footer() {
     let score =
         ContextConfig { render: crate::RenderConfig { order: Order::Score, ..labelled().render }, ..labelled() };
     let pack = built_with(conversation(), &memory, &request, &score).unwrap();
-    assert_eq!(shown(&pack), ["u2", "a1", "u1", "p1", "r1", "c1"]);
+    assert_eq!(shown(&pack), ["u1", "u2", "p1", "a1", "c1", "r1"]);
 }
 
 #[test]
@@ -534,12 +534,12 @@ fn scores_are_the_weighted_sum_and_ties_break_by_id() {
         ranked.iter().map(|one| format!("{} {} {}", one.item.id, one.score, one.cost)).collect::<Vec<_>>()
     };
     let items = vec![item("a", ItemKind::Policy, "disk full"), tagged];
-    // a: .3 * 1/2 + .25 * sim + .35 * 1 + .1 / (1 + cost / 500); b: .3 + .25 * sim + .35 * .85 + the same.
+    // a: .3 * 16/17 + .25 * sim + .35 * 1 + .1 / (1 + cost / 500); b: .3 + .25 * sim + .35 * .85 + the same.
     let expected = |recency: f64, similarity: f64, kind: f64, cost: f64| {
         ((0.30 * recency + 0.25 * similarity + 0.35 * kind + 0.10 * (1.0 / (1.0 + cost / 500.0))) * 1e9).round()
     };
     let by_query = ranked(items.clone(), &Request::new(Phase::Answer, "full disks"));
-    assert_eq!(by_query[0], format!("a {} 7", expected(0.5, 1.0, 1.0, 7.0)));
+    assert_eq!(by_query[0], format!("a {} 7", expected(16.0 / 17.0, 1.0, 1.0, 7.0)));
     let by_tags = ranked(items, &Request { tags: &tags, ..Request::new(Phase::Answer, "full disks") });
     assert_eq!(by_tags[0], format!("b {} 5", expected(1.0, 1.0 / 3.0, 0.85, 5.0)));
     let mut config = labelled();
@@ -548,6 +548,27 @@ fn scores_are_the_weighted_sum_and_ties_break_by_id() {
     config.render.order = Order::Score;
     let pack = built_with(twins, &Memory::default(), &Request::new(Phase::Answer, ""), &config).unwrap();
     assert_eq!(shown(&pack), ["m", "z"]);
+}
+
+#[test]
+fn the_newest_results_come_in_however_long_the_conversation_is() {
+    for turns in [10, 125, 500] {
+        let mut items =
+            vec![item("p", ItemKind::Policy, "Never delete data."), item("u", ItemKind::UserTurn, "Go on.")];
+        for turn in 0..turns {
+            let (call, result) = (format!("c{turn}"), format!("r{turn}"));
+            items.push(item(&format!("a{turn}"), ItemKind::AgentMsg, &words(turn, 10)));
+            items.push(item(&call, ItemKind::ToolCall, &words(1000 + turn, 2)));
+            items.push(item(&result, ItemKind::ToolResult, &words(2000 + turn, 10)).under(call));
+        }
+        for (budget, newest) in [(500, 1), (1000, 3), (2000, 8)] {
+            let pack = built(items.clone(), budget);
+            let shown = shown(&pack);
+            let results: Vec<String> = (turns - newest..turns).map(|turn| format!("r{turn}")).collect();
+            let missing: Vec<&String> = results.iter().filter(|id| !shown.contains(&id.as_str())).collect();
+            assert!(missing.is_empty(), "{turns} turns, {budget} tokens: {missing:?}");
+        }
+    }
 }
 
 #[test]
@@ -569,7 +590,7 @@ fn a_result_comes_with_its_call_or_not_at_all() {
         item("c2", ItemKind::ToolCall, "second"),
     ];
     let pack = built_with(items, &Memory::default(), &Request::new(Phase::Answer, ""), &config).unwrap();
-    assert_eq!((shown(&pack), drops(&pack)), (vec!["c2"], vec!["r1 closure".into(), "c1 kind_limit".into()]));
+    assert_eq!((shown(&pack), drops(&pack)), (vec!["c2"], vec!["c1 kind_limit".into(), "r1 closure".into()]));
 }
 
 #[test]
