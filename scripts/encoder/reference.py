@@ -4,7 +4,7 @@
         crates/encoder/model crates/encoder/src/reference.json
 
 Reads the texts of the last file, with their pieces by the reference implementation of the tokenizer, and writes it anew: each
-text, its pieces as those of a tool, and its vectors as a tool and as a query, in steps of 1/600.
+text, its pieces, more than are read of a tool, and its vectors as a tool and as a query, in steps of 1/600.
 """
 
 import argparse
@@ -17,7 +17,8 @@ import scipy.special
 import network
 import text
 
-MOST, UNIT = 128, 600
+# A query is read up to so many pieces, a tool up to so many.
+MOST, MOST_OF_TOOL, UNIT = 128, 64, 600
 
 
 def vector(weights, pieces):
@@ -60,7 +61,8 @@ def main():
         if tokenizer.encode(line, MOST) != as_tool:
             raise SystemExit(f"{line!r}: other pieces than those of the reference implementation")
         as_query = text.marked(tokenizer.encode(line, MOST - 1))
-        rows.append([line, as_tool, vector(weights, as_tool), vector(weights, as_query)])
+        shown = tokenizer.encode(line, MOST_OF_TOOL)
+        rows.append([line, as_tool, vector(weights, shown), vector(weights, as_query)])
     written = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     given.reference.write_text(f"[\n{written}\n]\n", encoding="utf-8")
 

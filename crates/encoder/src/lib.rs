@@ -27,7 +27,7 @@ const ARITHMETIC: &str = "i8*i16";
 /// A name that differs for every encoder that gives other vectors.
 #[must_use]
 pub fn version() -> String {
-    format!("{NAME} {MOST_PIECES} {ARITHMETIC} {WEIGHTS_SHA256}")
+    format!("{NAME} {MOST_PIECES} {TOOL_PIECES} {ARITHMETIC} {WEIGHTS_SHA256}")
 }
 
 /// The SHA-256 of the weights, as hexadecimal digits.
@@ -47,8 +47,10 @@ pub const DIMS: usize = 384;
 
 const SHAPE: Shape = Shape { pieces: 30_522, places: 512, width: DIMS, heads: 12, net: 1536, layers: 6 };
 
-/// A text is read up to this many pieces: the length that the model was trained with.
+/// A query is read up to this many pieces, a tool up to half: longer tools were cut when the model was trained on tools too. What a
+/// tool does comes first; what follows is often the same in many.
 const MOST_PIECES: usize = 128;
+const TOOL_PIECES: usize = 64;
 
 /// The number of pieces encoded together, as long as they are of different texts: more would exceed the second-level
 /// cache.
@@ -90,13 +92,14 @@ impl MiniLm {
         vectors.into_iter().next().unwrap_or_default()
     }
 
-    /// The meanings of the texts of tools, in their order, each as the vector of a query and to be compared with it.
+    /// The meanings of the texts of tools, in their order, each as the vector of a query and to be compared with it. A text beyond
+    /// 64 pieces is cut.
     #[must_use]
     pub fn encode_tools(&self, texts: &[String]) -> Vec<Vec<f32>> {
         let mut vectors = Vec::with_capacity(texts.len());
         let (mut batch, mut pieces) = (Vec::new(), 0);
         for text in texts {
-            let text = self.pieces.encode_tool(text, MOST_PIECES);
+            let text = self.pieces.encode_tool(text, TOOL_PIECES);
             pieces += text.len();
             batch.push(text);
             if pieces >= BATCH {
@@ -126,7 +129,7 @@ mod tests {
         assert_eq!(contextweaver_core::text::sha256_hex(WEIGHTS), WEIGHTS_SHA256);
     }
 
-    /// A text, its pieces as those of a tool, and its vectors as a tool and as a query.
+    /// A text, its pieces up to those that are read of a query, and its vectors as a tool and as a query.
     type Row = (String, Vec<u32>, Vec<i8>, Vec<i8>);
 
     /// Vectors that the reference implementation of the tokenizer and a forward pass in numpy give.

@@ -20,6 +20,12 @@ pub struct RoutingConfig {
     pub fields: FieldWeights,
     /// What a tool's name adds beyond its field in BM25F.
     pub name: NameMatch,
+    /// What two neighbouring words of the first sentence of a description count in BM25F, as a share of what they count in the
+    /// name (`name.pairs`), in [0, 1]; 0 turns it off.
+    pub description_pairs: f64,
+    /// What two neighbouring words of the query count in BM25F where a name or a first sentence has them the other way round
+    /// (`issues/create`), as a share of what they count in order, in [0, 1]; 0 turns it off.
+    pub reversed_pairs: f64,
     /// Saturation of repeated query words in BM25F (`k3`), at least 0: a word that occurs c times counts c · (k3 + 1) /
     /// (c + k3) times. 0 counts every word once; the larger, the closer to c.
     pub k3: f64,
@@ -60,6 +66,8 @@ impl Default for RoutingConfig {
             b: 0.75,
             fields: FieldWeights::default(),
             name: NameMatch::default(),
+            description_pairs: 0.25,
+            reversed_pairs: 0.5,
             k3: 2.0,
             spelling: 0.8,
             semantic: 0.5,
@@ -130,6 +138,8 @@ impl RoutingConfig {
         real("name.share", self.name.share, (0.0..=8.0).contains(&self.name.share), "from 0 to 8")?;
         real("name.prior", self.name.prior, (0.0..=1000.0).contains(&self.name.prior), "from 0 to 1000")?;
         real("name.pairs", self.name.pairs, (0.0..=1.0).contains(&self.name.pairs), "from 0 to 1")?;
+        real("description_pairs", self.description_pairs, unit.contains(&self.description_pairs), "from 0 to 1")?;
+        real("reversed_pairs", self.reversed_pairs, unit.contains(&self.reversed_pairs), "from 0 to 1")?;
         real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;

@@ -5,7 +5,8 @@
 //! whatever the scorer. Impacts are integers: sums do not depend on the order of addition, equal scores are really
 //! equal, and the parts of an explanation add up to the score exactly.
 //!
-//! Two neighbouring words of a name form a term of their own, a *pair*; pairs are numbered after the words.
+//! Two neighbouring words of a name, or of the first sentence of a description, form a term of their own, a *pair*; pairs are
+//! numbered after the words.
 //!
 //! Where the configuration gives the semantic table a weight, its part is added in the same units, and so is that of a
 //! sentence encoder where the index was given one ([`Fusions`]).
@@ -143,6 +144,7 @@ struct Reading {
     k3: Option<f64>,
     spelling: f64,
     name_share: f64,
+    reversed_pairs: f64,
 }
 
 impl Reading {
@@ -153,6 +155,7 @@ impl Reading {
             k3: fielded.then_some(config.k3),
             spelling: if config.scorer == Scorer::Bm25f { config.spelling } else { 0.0 },
             name_share: if fielded { config.name.share } else { 0.0 },
+            reversed_pairs: config.reversed_pairs,
         }
     }
 
@@ -503,11 +506,8 @@ impl Index {
             Some(STOP) => {}
             Some(term) => {
                 push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
-                if let Some(previous) = words.previous.replace(term)
-                    && words.read < MAX_QUERY_TERMS
-                    && let Some(pair) = self.pair((previous, term))
-                {
-                    push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
+                if let Some(previous) = words.previous.replace(term) {
+                    self.push_pairs(previous, term, query, words);
                 }
             }
             None => {
@@ -515,6 +515,20 @@ impl Index {
                 words.previous = None;
                 query.unknown += 1;
                 self.read_unknown(word, query, words);
+            }
+        }
+    }
+
+    /// Adds the pairs of two neighbouring words of the query, in their order and the other way round.
+    fn push_pairs(&self, one: TermId, two: TermId, query: &mut Query, words: &mut Words) {
+        let reversed = (one != two).then_some(((two, one), self.reading.reversed_pairs));
+        for (pair, share) in [Some(((one, two), 1.0)), reversed].into_iter().flatten() {
+            let weight = (share * f64::from(FULL_WEIGHT)).round() as u32;
+            if weight > 0
+                && words.read < MAX_QUERY_TERMS
+                && let Some(term) = self.pair(pair)
+            {
+                push_term(QueryTerm { term, weight }, query, words);
             }
         }
     }
@@ -1199,7 +1213,38 @@ mod tests {
         let twice = (4.0 / 3.0 * 256.0_f64).round() / 256.0;
         assert_eq!(ranked(&index, "mail thing mail"), [(0, round(first * twice)), (2, round(third * twice))]);
         assert_eq!(ranked(&index, "mail, the list please")[0], (0, round(first + list + pair)));
-        assert_eq!(ranked(&index, "list mail now")[0], (0, round(first + list)));
+        // The other way round the pair weighs half.
+        assert_eq!(ranked(&index, "list mail now")[0], (0, round(first + list + 0.5 * pair)));
+    }
+
+    #[test]
+    fn neighbours_of_a_first_sentence_count_a_share_of_those_of_a_name() {
+        let catalog = catalog(&[
+            ("alpha", "Create an issue. Then close tickets."),
+            ("beta", "Mail lists"),
+            ("create_issue_type", "New ones"),
+        ]);
+        let what_pairs_add = |description_pairs, reversed_pairs, query: &str| {
+            let base = RoutingConfig { semantic: 0.0, description_pairs, reversed_pairs, ..RoutingConfig::default() };
+            let without = RoutingConfig { name: NameMatch { pairs: 0.0, ..base.name }, ..base.clone() };
+            let [with, without] = [base, without].map(|config| {
+                let index = Index::build(&catalog, &config);
+                index.score_all(&index.analyze(query))
+            });
+            std::array::from_fn::<u64, 3, _>(|item| with[item] - without[item])
+        };
+        let table = [
+            // The description, the share of the reversed, the query; what the pair adds to each tool, in units of the score.
+            (0.0, 0.5, "create issue", [0, 0, 3042]),
+            (0.25, 0.5, "create issue", [1137, 0, 1432]),
+            (1.0, 0.5, "create an issue", [2007, 0, 1432]),
+            (0.25, 0.5, "issue to create", [568, 0, 716]),
+            (0.25, 0.0, "issue to create", [0, 0, 0]),
+            (0.25, 0.5, "close tickets", [0, 0, 0]),
+            (0.25, 0.5, "mail list", [0, 2372, 0]),
+        ];
+        let found = table.map(|(description, reversed, query, _)| what_pairs_add(description, reversed, query));
+        assert_eq!(found, table.map(|(.., expected)| expected));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use contextweaver_core::text::hex;
 /// What an index file says that it is, in its first line.
 pub const INDEX_FILE: &str = "contextweaver-index";
 
-const SCHEMA: u32 = 8;
+const SCHEMA: u32 = 9;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An index file cannot be used.
@@ -286,7 +286,7 @@ mod tests {
         stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (10121 bytes instead of 10122); build it again with `contextweaver build`
-        its format version is not 8; build it again with `contextweaver build`
+        its format version is not 9; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         ");

@@ -19,6 +19,7 @@ use super::image::{Image, ImageBuilder, Part};
 use super::index::{Index, STOP, TermId, idf, is_fielded};
 use super::postings::{BLOCK, Directory, MAX_IMPACT, packed};
 use super::semantic::{DocumentVectors, Table};
+use super::sentence::first_sentence;
 use super::spelling::Spelling;
 use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_stop_word};
@@ -142,6 +143,29 @@ struct Occurrence {
     counts: [u16; FIELDS],
 }
 
+/// Where a pair occurs: in the name of an item or in its description. Ascending by item.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u32);
+
+impl Place {
+    fn of(item: usize, in_description: bool) -> Self {
+        Self((item as u32) << 1 | u32::from(in_description))
+    }
+
+    /// The same place of an item whose block begins at `first`.
+    fn after(self, first: usize) -> Self {
+        Self(self.0 + ((first as u32) << 1))
+    }
+
+    fn item(self) -> u32 {
+        self.0 >> 1
+    }
+
+    fn is_in_description(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
 /// What is read of a block of items.
 #[derive(Default)]
 struct Block {
@@ -153,8 +177,8 @@ struct Block {
     frequencies: Vec<u32>,
     /// The occurrences of terms, item by item.
     occurrences: Vec<Occurrence>,
-    /// Every pair that occurs in a name with its item, in the order of the names.
-    pairs: Vec<((u32, u32), u16)>,
+    /// Every pair that occurs in a name or in the first sentence of a description with its place, in the order of the texts.
+    pairs: Vec<((u32, u32), Place)>,
     /// The number of words per item and field, stop words not counted.
     lengths: Vec<[u32; FIELDS]>,
 }
@@ -165,16 +189,22 @@ struct Reader {
     weights: [Field; FIELDS],
     /// Whether neighbouring words of names are indexed.
     with_pairs: bool,
+    /// Whether those of descriptions are.
+    with_description_pairs: bool,
     /// Whether the parts of `LinkedIn` are indexed as one word too.
     with_compounds: bool,
 }
 
 impl Reader {
     fn new(config: &RoutingConfig) -> Self {
+        let with_pairs = is_fielded(config.scorer) && config.name.pairs > 0.0 && config.fields.name.weight > 0.0;
         Self {
             analyzer: Analyzer::default(),
             weights: weights(config),
-            with_pairs: is_fielded(config.scorer) && config.name.pairs > 0.0 && config.fields.name.weight > 0.0,
+            with_pairs,
+            with_description_pairs: with_pairs
+                && config.description_pairs > 0.0
+                && config.fields.description.weight > 0.0,
             with_compounds: is_fielded(config.scorer),
         }
     }
@@ -214,6 +244,7 @@ impl OpenBlock<'_> {
         self.block.lengths.push([0; FIELDS]);
         self.name(&item.name);
         self.field(DESCRIPTION, &item.description);
+        self.description_pairs(&item.description);
         item.for_each_parameter(|name, description| {
             self.field(2, name);
             self.field(2, description);
@@ -225,12 +256,29 @@ impl OpenBlock<'_> {
         self.field(4, item.server_description.as_deref().unwrap_or(""));
     }
 
+    /// Reads the pairs of a description, whose words are counted already.
+    fn description_pairs(&mut self, description: &str) {
+        if !self.reader.with_description_pairs {
+            return;
+        }
+        let place = Place::of(self.block.lengths.len() - 1, true);
+        let mut previous = None;
+        for_each_word(first_sentence(description), |word| {
+            let term = self.term(word);
+            if term != STOP
+                && let Some(previous) = previous.replace(term)
+            {
+                self.block.pairs.push(((previous, term), place));
+            }
+        });
+    }
+
     fn name(&mut self, text: &str) {
-        let item = (self.block.lengths.len() - 1) as u16;
+        let place = Place::of(self.block.lengths.len() - 1, false);
         let mut previous = None;
         self.each_term(NAME, text, |open, term| {
             if let Some(previous) = previous.replace(term).filter(|_| open.reader.with_pairs) {
-                open.block.pairs.push(((previous, term), item));
+                open.block.pairs.push(((previous, term), place));
             }
         });
     }
@@ -512,9 +560,9 @@ fn tf_idf(block: &Block, idf: &[f64]) -> Vec<f64> {
     block.occurrences.iter().zip(weights).map(impact).collect()
 }
 
-/// All pairs of neighbouring terms in names with their items, repeats included, ascending.
+/// All pairs of neighbouring terms with their places, repeats included, ascending.
 struct Pairs {
-    all: Vec<((TermId, TermId), u32)>,
+    all: Vec<((TermId, TermId), Place)>,
     /// The ranges of the entries of each pair.
     ranges: Vec<Range<usize>>,
 }
@@ -524,10 +572,9 @@ impl Pairs {
         let mut all = Vec::with_capacity(blocks.iter().map(|block| block.pairs.len()).sum());
         for (at, (block, numbers)) in blocks.iter().zip(&vocabulary.numbers).enumerate() {
             let number = |term: u32| numbers[term as usize];
-            let first = (at * BLOCK) as u32;
-            all.extend(
-                block.pairs.iter().map(|&((one, two), item)| ((number(one), number(two)), first + u32::from(item))),
-            );
+            let placed =
+                |&((one, two), place): &((u32, u32), Place)| ((number(one), number(two)), place.after(at * BLOCK));
+            all.extend(block.pairs.iter().map(placed));
         }
         all.par_sort_unstable();
         let mut ranges = Vec::new();
@@ -540,41 +587,42 @@ impl Pairs {
     }
 
     /// The entries of each pair; a pair is numbered by its position.
-    fn lists(&self) -> impl ExactSizeIterator<Item = &[((TermId, TermId), u32)]> {
+    fn lists(&self) -> impl ExactSizeIterator<Item = &[((TermId, TermId), Place)]> {
         self.ranges.iter().map(|range| &self.all[range.clone()])
     }
 
-    fn items_of(&self, list: &[((TermId, TermId), u32)]) -> usize {
-        list.chunk_by(|one, next| one.1 == next.1).count()
+    fn items_of(&self, list: &[((TermId, TermId), Place)]) -> usize {
+        list.chunk_by(|one, next| one.1.item() == next.1.item()).count()
     }
 
-    fn blocks_of(&self, list: &[((TermId, TermId), u32)]) -> usize {
+    fn blocks_of(&self, list: &[((TermId, TermId), Place)]) -> usize {
         list.chunk_by(|one, next| block_of(one.1) == block_of(next.1)).count()
     }
 
-    /// Emits the postings of a pair, block by block: BM25 over the name alone, with the norm of the field, times the
-    /// weight of pairs. `known` is the number of items that have the pair, where that is known from another index. This
+    /// Emits the postings of a pair, block by block: BM25 with the norm of the name, times the weight of pairs; an occurrence in
+    /// a description counts a share of one in a name. `known` is the number of items that have the pair, where that is known from another index. This
     /// is the sequential dependence of Metzler and Croft ("A Markov Random Field Model for Term Dependencies", SIGIR
-    /// 2005) for ordered windows of two, limited to the field where order means most.
+    /// 2005) for ordered windows of two, limited to the texts where order means most.
     fn score(
         &self,
-        list: &[((TermId, TermId), u32)],
+        list: &[((TermId, TermId), Place)],
         known: usize,
         scoring: &Scoring,
         blocks: &[Block],
         mut each: impl FnMut(u16, &[u32]),
     ) {
-        let RoutingConfig { k1, name: NameMatch { pairs, .. }, .. } = *scoring.config;
+        let RoutingConfig { k1, name: NameMatch { pairs, .. }, description_pairs, .. } = *scoring.config;
         let frequency = if known > 0 { known } else { self.items_of(list) };
         let idf = idf(scoring.statistics.items, frequency);
         let mut scored = Vec::new();
         for of_block in list.chunk_by(|one, next| block_of(one.1) == block_of(next.1)) {
             let number = block_of(of_block[0].1);
             scored.clear();
-            scored.extend(of_block.chunk_by(|one, next| one.1 == next.1).map(|times| {
-                let place = times[0].1 % BLOCK as u32;
+            scored.extend(of_block.chunk_by(|one, next| one.1.item() == next.1.item()).map(|times| {
+                let place = times[0].1.item() % BLOCK as u32;
                 let norm = scoring.norms(&blocks[usize::from(number)].lengths[place as usize])[NAME];
-                let tf = times.len() as f64 * norm;
+                let described = times.iter().filter(|(_, place)| place.is_in_description()).count();
+                let tf = ((times.len() - described) as f64 + description_pairs * described as f64) * norm;
                 packed(place, rounded(pairs * idf * tf / (tf + k1)))
             }));
             each(number, &scored);
@@ -582,6 +630,6 @@ impl Pairs {
     }
 }
 
-fn block_of(item: u32) -> u16 {
-    (item / BLOCK as u32) as u16
+fn block_of(place: Place) -> u16 {
+    (place.item() / BLOCK as u32) as u16
 }

@@ -29,6 +29,7 @@ mod postings;
 mod router;
 mod selection;
 pub mod semantic;
+mod sentence;
 mod spelling;
 mod tree;
 

@@ -22,6 +22,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::TreeConfig;
 use super::card::CARD_CAP;
 use super::graph::{ChoiceGraph, GraphError, MAX_SEGMENT_BYTES, Node, NodeId, NodeKind, is_segment};
+use super::sentence::{cut, first_sentence};
 use contextweaver_core::catalog::{Catalog, Kind, SelectableItem};
 use contextweaver_core::text::{Analyzer, TermSet, Terms, cl100k_if_over, counted, for_each_word, is_stop_word};
 
@@ -436,11 +437,6 @@ fn title(item: &SelectableItem) -> String {
     if title.is_empty() { item.kind.name().to_owned() } else { title }
 }
 
-/// The longest beginning of `text` of at most `bytes` bytes.
-fn cut(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
-}
-
 /// `text` as a path segment: accents are dropped, capitals lowered, and every run of other characters becomes one
 /// hyphen. Empty when it has no letter or digit that a segment may hold.
 fn slug(text: &str) -> String {
@@ -542,16 +538,6 @@ const COMMON_WORDS: &[&str] = &[
 /// Whether a normalised word can say what a tool is about.
 fn is_subject(word: &str) -> bool {
     !is_stop_word(word) && COMMON_WORDS.binary_search(&word).is_err()
-}
-
-/// The longest first sentence that is read, in bytes: the rest of a longer one says no more about the subject.
-const SENTENCE_BYTES: usize = 240;
-
-/// The first sentence of a description, which says what the tool is for. Limits and advice follow.
-fn first_sentence(description: &str) -> &str {
-    let start = cut(description.trim_start(), SENTENCE_BYTES);
-    let ends = [start.find(". "), start.find('\n')].into_iter().flatten();
-    cut(start, ends.min().unwrap_or(start.len()))
 }
 
 /// The weight of a stem in an item's name.

@@ -34,6 +34,10 @@ const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
 /// Each field of a tool, and a query, is read up to this many pieces, so that a text of any length costs bounded time.
 const MOST_PIECES: usize = 512;
 
+/// The description of a tool is read up to this many pieces: what it does comes first. Advice, limits and addresses that
+/// follow are the same in many tools of an API, and would draw their vectors together.
+const DESCRIPTION_PIECES: usize = 48;
+
 const MAGIC: &[u8; 8] = b"CWTABLE1";
 const FIELDS: usize = 3;
 const INSIDE: u8 = 0x80;
@@ -134,7 +138,12 @@ impl Table {
 
     /// Adds the pieces of a normalised word to those of its text.
     pub(crate) fn read(&self, word: &str, text: &mut TextPieces) {
-        if text.0.len() < MOST_PIECES {
+        self.read_up_to(MOST_PIECES, word, text);
+    }
+
+    /// Adds the pieces of a normalised word to those of its text, unless it has `most` already.
+    fn read_up_to(&self, most: usize, word: &str, text: &mut TextPieces) {
+        if text.0.len() < most {
             self.pieces.for_each(word, |id| text.0.push(id));
         }
     }
@@ -144,14 +153,14 @@ impl Table {
         self.pieces.is_word(word)
     }
 
-    /// The vector of a tool: its name, its description and its parameters, each the sum of its pieces divided by the
+    /// The vector of a tool: its name, the beginning of its description and its parameters, each the sum of its pieces divided by the
     /// square root of their number, so that no field counts by its length alone.
     #[must_use]
     pub fn encode_tool(&self, item: &SelectableItem) -> ToolVector {
         let mut fields: [TextPieces; FIELDS] = Default::default();
         let [name, description, parameters] = &mut fields;
         for_each_word(&item.name, |word| self.read(word, name));
-        for_each_word(&item.description, |word| self.read(word, description));
+        for_each_word(&item.description, |word| self.read_up_to(DESCRIPTION_PIECES, word, description));
         item.for_each_parameter(|name, description| {
             for_each_word(name, |word| self.read(word, parameters));
             for_each_word(description, |word| self.read(word, parameters));
@@ -281,6 +290,20 @@ mod tests {
     fn cosine(left: &[i8; DIMS], right: &[i8; DIMS]) -> f32 {
         let dot: i32 = left.iter().zip(right).map(|(l, r)| i32::from(*l) * i32::from(*r)).sum();
         dot as f32 / (UNIT * UNIT)
+    }
+
+    #[test]
+    fn the_beginning_of_a_description_decides() {
+        let table = Table::builtin();
+        let notice = "This endpoint triggers notifications and is limited by rate. ".repeat(8);
+        let of =
+            |description: &str| table.encode_tool(&SelectableItem::tool("t:00000001", "t", "create", description)).0;
+        assert_ne!(of("Create an issue."), of("Merge a branch."));
+        assert_ne!(of("Create an issue."), of(&format!("Create an issue. {notice}")));
+        assert_eq!(
+            of(&format!("Create an issue. {notice}")),
+            of(&format!("Create an issue. {notice} Merge a branch."))
+        );
     }
 
     #[test]
