@@ -47,9 +47,10 @@ pub const DIMS: usize = 384;
 
 const SHAPE: Shape = Shape { pieces: 30_522, places: 512, width: DIMS, heads: 12, net: 1536, layers: 6 };
 
-/// A query is read up to this many pieces, a tool up to half: longer tools were cut when the model was trained on tools too. What a
-/// tool does comes first; what follows is often the same in many.
+/// A query is read up to this many pieces.
 const MOST_PIECES: usize = 128;
+
+/// A tool is read up to this many pieces, as in the training: what it does comes first, and what follows is often the same in many.
 const TOOL_PIECES: usize = 64;
 
 /// The number of pieces encoded together, as long as they are of different texts: more would exceed the second-level

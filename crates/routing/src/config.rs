@@ -20,11 +20,12 @@ pub struct RoutingConfig {
     pub fields: FieldWeights,
     /// What a tool's name adds beyond its field in BM25F.
     pub name: NameMatch,
-    /// What two neighbouring words of the first sentence of a description count in BM25F, as a share of what they count in the
-    /// name (`name.pairs`), in [0, 1]; 0 turns it off.
+    /// What two neighbouring words of the first sentence of a description count in BM25F, as a share of what they count in a
+    /// name of mean length (`name.pairs`), in [0, 1]; 0 turns it off, and so does a weight of 0 of `name.pairs` or of the fields of name or
+    /// description.
     pub description_pairs: f64,
     /// What two neighbouring words of the query count in BM25F where a name or a first sentence has them the other way round
-    /// (`issues/create`), as a share of what they count in order, in [0, 1]; 0 turns it off.
+    /// (`issues/create`), as a share of what they count in order, in [0, 1]; 0 turns it off, and so does `name.pairs`.
     pub reversed_pairs: f64,
     /// Saturation of repeated query words in BM25F (`k3`), at least 0: a word that occurs c times counts c · (k3 + 1) /
     /// (c + k3) times. 0 counts every word once; the larger, the closer to c.

@@ -176,7 +176,7 @@ pub(super) fn is_fielded(scorer: Scorer) -> bool {
 /// The state of reading a query word by word.
 #[derive(Debug, Default)]
 struct Words {
-    /// How often each of the query's terms occurs.
+    /// How often each of the query's terms occurs; 0 for a pair that it has only the other way round.
     counts: Vec<u32>,
     /// The number of words, readings of unknown words and pairs that counted so far.
     read: usize,
@@ -318,8 +318,8 @@ impl Index {
         stems(&self.image).get(stem).map(|term| self.lists().frequency(term))
     }
 
-    /// The number of items that had two neighbouring terms in their names when the image was made; `stem` gives the
-    /// stems that the numbers stand for.
+    /// The number of items that had a pair of these terms when the image was made; `stem` gives the stems that the numbers
+    /// stand for.
     pub(super) fn pair_frequency(&self, (one, two): (TermId, TermId), stem: &[&str]) -> usize {
         let number = |term: TermId| stem.get(term as usize).and_then(|stem| stems(&self.image).get(stem));
         let pair = number(one).zip(number(two)).and_then(|pair| pairs(&self.image).get(pair));
@@ -519,16 +519,24 @@ impl Index {
         }
     }
 
-    /// Adds the pairs of two neighbouring words of the query, in their order and the other way round.
+    /// Adds the pairs of two neighbouring words of the query: the one in their order, and the one the other way round, unless the
+    /// query has that in order too.
     fn push_pairs(&self, one: TermId, two: TermId, query: &mut Query, words: &mut Words) {
-        let reversed = (one != two).then_some(((two, one), self.reading.reversed_pairs));
-        for (pair, share) in [Some(((one, two), 1.0)), reversed].into_iter().flatten() {
-            let weight = (share * f64::from(FULL_WEIGHT)).round() as u32;
-            if weight > 0
-                && words.read < MAX_QUERY_TERMS
-                && let Some(term) = self.pair(pair)
-            {
-                push_term(QueryTerm { term, weight }, query, words);
+        if words.read < MAX_QUERY_TERMS
+            && let Some(pair) = self.pair((one, two))
+        {
+            push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
+        }
+        let weight = (self.reading.reversed_pairs * f64::from(FULL_WEIGHT)).round() as u32;
+        if weight > 0
+            && one != two
+            && words.read < MAX_QUERY_TERMS
+            && let Some(term) = self.pair((two, one))
+            && !query.terms.iter().any(|known| known.term == term)
+        {
+            push_term(QueryTerm { term, weight }, query, words);
+            if let Some(times) = words.counts.last_mut() {
+                *times = 0;
             }
         }
     }
@@ -978,8 +986,8 @@ impl Index {
 
     /// The score of an item that would answer `query` in full, in units of 2⁻¹⁸: the idf of its words, with unknown
     /// words counted as the rarest possible, and the whole share of a name. It makes the scores of different queries
-    /// comparable. It is not a strict bound: a word in every field comes close to its idf, and pairs, which hardly any
-    /// item has, come on top. The plain scorers have no share of a name; that of [`Scorer::TfIdf`] has another scale.
+    /// comparable. It is not a strict bound: a word in every field comes close to its idf, and pairs, which few items
+    /// have, come on top. The plain scorers have no share of a name; that of [`Scorer::TfIdf`] has another scale.
     #[must_use]
     pub fn ideal(&self, query: &Query) -> f64 {
         let total = self.rarities(query);
@@ -1233,18 +1241,46 @@ mod tests {
             });
             std::array::from_fn::<u64, 3, _>(|item| with[item] - without[item])
         };
+        // The names have 1, 1 and 3 words, 5/3 in the mean; a pair is in one tool or in two.
+        let long = 1.0 / (0.25 + 0.75 * 3.0 / (5.0 / 3.0));
+        let added = |tools: f64, tf: f64| {
+            let idf = (1.0 + (3.0 - tools + 0.5) / (tools + 0.5)).ln();
+            (0.7 * idf * tf / (tf + 1.0) * SCORE_UNITS as f64).round() as u64
+        };
         let table = [
-            // The description, the share of the reversed, the query; what the pair adds to each tool, in units of the score.
-            (0.0, 0.5, "create issue", [0, 0, 3042]),
-            (0.25, 0.5, "create issue", [1137, 0, 1432]),
-            (1.0, 0.5, "create an issue", [2007, 0, 1432]),
-            (0.25, 0.5, "issue to create", [568, 0, 716]),
+            // The weight in a description, that of the other order, the query; what pairs add to each tool.
+            (0.0, 0.5, "create issue", [0, 0, added(1.0, long)]),
+            (0.25, 0.5, "create issue", [added(2.0, 0.25), 0, added(2.0, long)]),
+            (1.0, 0.5, "create an issue", [added(2.0, 1.0), 0, added(2.0, long)]),
+            (0.25, 0.5, "issue to create", [added(2.0, 0.25) / 2, 0, added(2.0, long) / 2]),
+            // What the query has in order counts so, and once, wherever it has the other order too.
+            (0.25, 0.5, "create issue create", [added(2.0, 0.25), 0, added(2.0, long)]),
+            (0.25, 0.5, "issue create issue", [added(2.0, 0.25), 0, added(2.0, long)]),
+            (0.25, 0.5, "issue create mail issue create", [added(2.0, 0.25) / 2, 0, added(2.0, long) / 2]),
             (0.25, 0.0, "issue to create", [0, 0, 0]),
             (0.25, 0.5, "close tickets", [0, 0, 0]),
-            (0.25, 0.5, "mail list", [0, 2372, 0]),
+            (0.25, 0.5, "mail list", [0, added(1.0, 0.25), 0]),
         ];
         let found = table.map(|(description, reversed, query, _)| what_pairs_add(description, reversed, query));
         assert_eq!(found, table.map(|(.., expected)| expected));
+    }
+
+    #[test]
+    fn a_word_that_the_end_of_a_first_sentence_cuts_is_no_word() {
+        let text = format!("{}repository settings", "x ".repeat(117));
+        assert!(super::super::sentence::first_sentence(&text).ends_with(" reposi"));
+        let index = Index::build(&catalog(&[("alpha", &text), ("beta", "y")]), &RoutingConfig::default());
+        assert_eq!((index.analyze("reposi").unknown, index.stem_frequency("reposi")), (1, None));
+    }
+
+    #[test]
+    fn a_divisor_of_nothing_gives_no_endless_score() {
+        let empty = Field { weight: 8.0, b: 1.0 };
+        let fields = FieldWeights { name: empty, ..FieldWeights::default() };
+        let config = RoutingConfig { fields, semantic: 0.0, ..RoutingConfig::default() };
+        let found =
+            ranked(&Index::build(&catalog(&[("the", "create issue"), ("send", "mail")]), &config), "create issue");
+        assert!(found[0].0 == 0 && found[0].1 > 1.0 && found[0].1 < 100.0, "{found:?}");
     }
 
     #[test]

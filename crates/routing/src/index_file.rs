@@ -285,7 +285,7 @@ mod tests {
         stale: built from a different catalog; build it again with `contextweaver build`
         stale: built from a different configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (10121 bytes instead of 10122); build it again with `contextweaver build`
+        damaged (10185 bytes instead of 10186); build it again with `contextweaver build`
         its format version is not 9; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`
         not a saved index; build it again with `contextweaver build`

@@ -31,6 +31,9 @@ pub(super) const FIELDS: usize = 5;
 const NAME: usize = 0;
 const DESCRIPTION: usize = 1;
 
+/// The least divisor of a term frequency: that of an empty field where `b` is 1 would make it infinite.
+const LEAST_DIVISOR: f64 = 1e-9;
+
 /// The number of blocks whose impacts are held at the same time.
 const BATCH: usize = 64;
 
@@ -256,20 +259,22 @@ impl OpenBlock<'_> {
         self.field(4, item.server_description.as_deref().unwrap_or(""));
     }
 
-    /// Reads the pairs of a description, whose words are counted already.
+    /// Reads the pairs of a description, whose words are counted already. A word that the end of what is read cuts is none of
+    /// them.
     fn description_pairs(&mut self, description: &str) {
         if !self.reader.with_description_pairs {
             return;
         }
         let place = Place::of(self.block.lengths.len() - 1, true);
         let mut previous = None;
-        for_each_word(first_sentence(description), |word| {
-            let term = self.term(word);
-            if term != STOP
-                && let Some(previous) = previous.replace(term)
-            {
-                self.block.pairs.push(((previous, term), place));
+        for_each_word(first_sentence(description), |word| match self.words.get(word) {
+            Some(&STOP) => {}
+            Some(&term) => {
+                if let Some(previous) = previous.replace(term) {
+                    self.block.pairs.push(((previous, term), place));
+                }
             }
+            None => previous = None,
         });
     }
 
@@ -515,7 +520,7 @@ impl<'c> Scoring<'c> {
         std::array::from_fn(|field| {
             let Field { weight, b } = self.weights[field];
             let mean = self.statistics.field_means[field].max(1.0);
-            weight / (1.0 - b + b * f64::from(lengths[field]) / mean).max(f64::MIN_POSITIVE)
+            weight / (1.0 - b + b * f64::from(lengths[field]) / mean).max(LEAST_DIVISOR)
         })
     }
 }
@@ -600,7 +605,7 @@ impl Pairs {
     }
 
     /// Emits the postings of a pair, block by block: BM25 with the norm of the name, times the weight of pairs; an occurrence in
-    /// a description counts a share of one in a name. `known` is the number of items that have the pair, where that is known from another index. This
+    /// a description counts a share of one in a name of mean length. `known` is the number of items that have the pair, where that is known from another index. This
     /// is the sequential dependence of Metzler and Croft ("A Markov Random Field Model for Term Dependencies", SIGIR
     /// 2005) for ordered windows of two, limited to the texts where order means most.
     fn score(
@@ -622,7 +627,8 @@ impl Pairs {
                 let place = times[0].1.item() % BLOCK as u32;
                 let norm = scoring.norms(&blocks[usize::from(number)].lengths[place as usize])[NAME];
                 let described = times.iter().filter(|(_, place)| place.is_in_description()).count();
-                let tf = ((times.len() - described) as f64 + description_pairs * described as f64) * norm;
+                let named = (times.len() - described) as f64 * norm;
+                let tf = named + described as f64 * description_pairs * scoring.weights[NAME].weight;
                 packed(place, rounded(pairs * idf * tf / (tf + k1)))
             }));
             each(number, &scored);

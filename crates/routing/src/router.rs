@@ -905,8 +905,8 @@ mod tests {
             .collect();
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        create_issue 515388 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255 + Meaning 260815
-        createTicket 344715 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 113448
+        create_issue 579648 = Word("open") 110159 + Word("new") 110159 + Word("open new") 32130 + Word("issue") 34255 + Word("new issue") 32130 + Meaning 260815
+        createTicket 408975 = Word("open") 110159 + Word("new") 110159 + Word("open new") 32130 + Word("issue") 10949 + Word("new issue") 32130 + Meaning 113448
         list_issues 113234 = Word("issue") 31970 + Meaning 81264
         send_mail 20228 = Word("issue") 12165 + Meaning 8063
         delete_repository 17867 = Word("issue") 10949 + Meaning 6918

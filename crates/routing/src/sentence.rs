@@ -1,7 +1,7 @@
 //! The first sentence of a description, which says what a tool is for; limits and advice follow.
 //!
-//! What is read here need not be well cut: a sentence that ends early loses some words. Cards, which people see, find the ends of
-//! sentences more carefully ([`super::card`]).
+//! What is read here need not be well cut: a sentence that ends early loses some words, and a long one may end inside a word. Cards,
+//! which people see, find the ends of sentences more carefully ([`super::card`]).
 
 /// The longest first sentence that is read, in bytes: the rest of a longer one says no more about the subject.
 const SENTENCE_BYTES: usize = 240;

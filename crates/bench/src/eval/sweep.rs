@@ -398,11 +398,12 @@ impl Number {
 type Plain = (&'static str, fn(&mut RoutingConfig) -> &mut f64, &'static [f64]);
 
 /// The numbers that stand in one place.
-const PLAIN: [Plain; 8] = [
+const PLAIN: [Plain; 9] = [
     ("name share", |config| &mut config.name.share, &[0.0, 1.0, 2.0, 3.0, 4.0]),
     ("name prior", |config| &mut config.name.prior, &[0.0, 1.0, 4.0, 8.0]),
     ("name pairs", |config| &mut config.name.pairs, &[0.0, 0.3, 1.0]),
-    ("description pairs", |config| &mut config.description_pairs, &[0.0, 0.5, 1.0]),
+    ("description pairs", |config| &mut config.description_pairs, &[0.0, 0.1, 0.5, 1.0]),
+    ("reversed pairs", |config| &mut config.reversed_pairs, &[0.0, 0.25, 1.0]),
     ("k3", |config| &mut config.k3, &[0.0, 1.0, 4.0, 1000.0]),
     ("spelling", |config| &mut config.spelling, &[0.0, 0.5, 1.0]),
     ("semantic", |config| &mut config.semantic, &[0.0, 0.25, 1.0, 2.0]),
@@ -493,7 +494,7 @@ mod tests {
         assert_eq!(config("k1 0.7"), RoutingConfig { k1: 0.7, ..RoutingConfig::default() });
         assert_eq!(config("name x 2").fields.name.weight, 2.0 * RoutingConfig::default().fields.name.weight);
         let refused = |text: &str| of(&[text]).unwrap_err().to_string();
-        insta::assert_snapshot!(refused("k9=1"), @"no parameter `k9` in this grid; there are name share, name prior, name pairs, description pairs, k3, spelling, semantic, k1, b, name x, description x, parameters x, tags x, server x");
+        insta::assert_snapshot!(refused("k9=1"), @"no parameter `k9` in this grid; there are name share, name prior, name pairs, description pairs, reversed pairs, k3, spelling, semantic, k1, b, name x, description x, parameters x, tags x, server x");
         insta::assert_snapshot!(refused("k1=-1"), @"k1=-1: `k1` is -1; it must be above 0 and at most 100; the grid itself tries 0.6, 0.9, 1.6, 2");
         insta::assert_snapshot!(refused("b=x"), @"b=x: it is not a number; the grid itself tries 0, 0.3, 0.5, 1");
         let many: Vec<String> = (1..400).map(|k3| k3.to_string()).collect();

@@ -3,9 +3,8 @@
 //! The score is a weighted sum of four values in [0, 1]: recency, similarity to the query, priority of the kind, and
 //! low cost. Scores are integers, so that equal scores are real ties, which the id breaks.
 //!
-//! Recency counts the events that are newer, and not what share of the conversation they are. As a share, the same last
-//! turns would lie closer together the longer a conversation is, and dozens of its messages would rank above its newest
-//! result.
+//! Recency counts the events that are newer, and not what share of the conversation they are, so that the last turns are as far
+//! apart in a long conversation as in a short one.
 //!
 //! Who names an incident, an order or a version asks for the few events that name it too, however old they are: these count
 //! as the newest and as similar to the query as can be, and the limit per kind does not hold for them.

@@ -53,8 +53,8 @@ pub enum Fault {
     UnknownSession(u16),
     /// It took no handshake at its address and gave this HTTP status, as servers of the older HTTP alone do.
     #[error(
-        "it answered `initialize` with HTTP status {0}: its `url` is not that of an MCP endpoint, \
-         or it speaks only the older transport HTTP+SSE, which needs `type: sse`"
+        "it answered `initialize` with HTTP status {0}: perhaps its `url` is not that of an MCP endpoint, or \
+         perhaps it speaks only the older transport HTTP+SSE, which needs `type: sse`"
     )]
     NoHandshake(u16),
     /// Its answer is not a message of the protocol.

@@ -34,7 +34,7 @@ const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
 /// Each field of a tool, and a query, is read up to this many pieces, so that a text of any length costs bounded time.
 const MOST_PIECES: usize = 512;
 
-/// The description of a tool is read up to this many pieces: what it does comes first. Advice, limits and addresses that
+/// The description of a tool is read up to about this many pieces, to the end of the word: what it does comes first. Advice, limits and addresses that
 /// follow are the same in many tools of an API, and would draw their vectors together.
 const DESCRIPTION_PIECES: usize = 48;
 
@@ -141,7 +141,7 @@ impl Table {
         self.read_up_to(MOST_PIECES, word, text);
     }
 
-    /// Adds the pieces of a normalised word to those of its text, unless it has `most` already.
+    /// Adds the pieces of a normalised word to those of its text, unless it has `most` or more already.
     fn read_up_to(&self, most: usize, word: &str, text: &mut TextPieces) {
         if text.0.len() < most {
             self.pieces.for_each(word, |id| text.0.push(id));

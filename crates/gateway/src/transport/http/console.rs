@@ -5,7 +5,7 @@
 //! | `GET /`, `/console.css`, `/console.js` | the page; it holds nothing of the gateway |
 //! | `GET /api/events` | with the token: a stream of what there is and of every call |
 //! | `GET /api/state` | with the token: what there is now |
-//! | `GET /healthz`, `GET /metrics` | as where MCP is served over HTTP |
+//! | `GET /healthz`, `GET /livez`, `GET /metrics` | as where MCP is served over HTTP |
 //! | `POST /api/approvals/ID` | with the token: `{"approve": true}` answers a call that waits; 409 where it was answered before, 410 where it does not wait any more, 404 where there never was one |
 //!
 //! The token stands behind the `#` of the address that is printed, which no browser sends; the page sends it as a bearer
