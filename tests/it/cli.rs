@@ -40,7 +40,7 @@ fn a_route_is_a_page() {
     <a class="skip" href="#main">Skip to the report</a>
     <header>
     <h1>Tools for: <bdi>delete &lt;i&gt;a&lt;/i&gt; repository xyzzy</bdi></h1>
-    <p class="verdict">1 chosen, confidence <strong>.897</strong>.</p>
+    <p class="verdict">1 chosen, confidence <strong>.901</strong>.</p>
     <p>Words of the query that appear in no tool: 1.</p>
     <nav aria-label="Sections"><a href="#chosen">Chosen</a> <a href="#behind">Runners-up</a></nav>
     </header>
@@ -49,12 +49,12 @@ fn a_route_is_a_page() {
     <article>
     <h3>1. <bdi>delete_repository</bdi></h3>
     <p class="note"><code><bdi>[1/1] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]</bdi></code></p>
-    <p>Score <strong>3.73</strong></p>
+    <p>Score <strong>3.78</strong></p>
     <ul class="bars">
-    <li><span class="name"><bdi>delete</bdi></span><span class="n">1.67</span><span class="bar" aria-hidden="true"><span class="c0" style="width:44.8%"></span></span></li>
-    <li><span class="name"><bdi>repository</bdi></span><span class="n">0.49</span><span class="bar" aria-hidden="true"><span class="c0" style="width:13.1%"></span></span></li>
-    <li><span class="name"><bdi>delete repository</bdi></span><span class="n">0.42</span><span class="bar" aria-hidden="true"><span class="c0" style="width:11.3%"></span></span></li>
-    <li><span class="name"><bdi>(meaning)</bdi></span><span class="n">1.15</span><span class="bar" aria-hidden="true"><span class="c1" style="width:30.8%"></span></span></li>
+    <li><span class="name"><bdi>delete</bdi></span><span class="n">1.67</span><span class="bar" aria-hidden="true"><span class="c0" style="width:44.2%"></span></span></li>
+    <li><span class="name"><bdi>repository</bdi></span><span class="n">0.49</span><span class="bar" aria-hidden="true"><span class="c0" style="width:13.0%"></span></span></li>
+    <li><span class="name"><bdi>delete repository</bdi></span><span class="n">0.47</span><span class="bar" aria-hidden="true"><span class="c0" style="width:12.4%"></span></span></li>
+    <li><span class="name"><bdi>(meaning)</bdi></span><span class="n">1.15</span><span class="bar" aria-hidden="true"><span class="c1" style="width:30.4%"></span></span></li>
     </ul>
     </article>
     <p class="note">The parts of a score add up to it. A whole bar is the largest sum of parts.</p>
@@ -69,7 +69,7 @@ fn a_route_is_a_page() {
     </tbody>
     </table>
     </div>
-    <p class="note">The last one chosen has 3.73, the next one 0.20.</p>
+    <p class="note">The last one chosen has 3.78, the next one 0.20.</p>
     </main>
     </body>
     </html>
@@ -122,7 +122,7 @@ fn route_explains() {
     insta::assert_snapshot!(run.shown(), @r"
     exit 0
     [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
-          score 3.73 = 1.67 delete + 0.49 repository + 0.42 delete repository + 1.15 (meaning)
+          score 3.78 = 1.67 delete + 0.49 repository + 0.47 delete repository + 1.15 (meaning)
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
           score 0.20 = 0.19 repository + 0.01 (meaning)
 
@@ -499,7 +499,7 @@ fn bad_input_names_the_place_and_the_way_out() {
       |
     1 | top = 3
       | ^^^
-    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `name`, `k3`, `spelling`, `semantic`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `model`, `feedback`
+    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `name`, `description_pairs`, `reversed_pairs`, `k3`, `spelling`, `semantic`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `model`, `feedback`
 
 
     route --catalog tools.json --config folder issue

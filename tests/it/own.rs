@@ -65,7 +65,9 @@ fn make_worse(files: &Files) {
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["query"].as_str().unwrap().to_owned())
         .collect();
-    tools.extend((0..6).map(|n| json!({"name": format!("everything_{n}"), "description": asked.join(" ")})));
+    for (at, some) in asked.chunks(3).take(3).enumerate() {
+        tools.extend((0..6).map(|n| json!({"name": format!("everything_{at}_{n}"), "description": some.join(" ")})));
+    }
     fs::write(&path, serde_json::to_string_pretty(&tools).unwrap()).unwrap();
 }
 

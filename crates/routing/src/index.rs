@@ -1234,7 +1234,7 @@ mod tests {
         ]);
         let what_pairs_add = |description_pairs, reversed_pairs, query: &str| {
             let base = RoutingConfig { semantic: 0.0, description_pairs, reversed_pairs, ..RoutingConfig::default() };
-            let without = RoutingConfig { name: NameMatch { pairs: 0.0, ..base.name }, ..base.clone() };
+            let without = RoutingConfig { name: NameMatch { pairs: 0.0, ..base.name }, ..base };
             let [with, without] = [base, without].map(|config| {
                 let index = Index::build(&catalog, &config);
                 index.score_all(&index.analyze(query))
@@ -1280,7 +1280,7 @@ mod tests {
         let config = RoutingConfig { fields, semantic: 0.0, ..RoutingConfig::default() };
         let found =
             ranked(&Index::build(&catalog(&[("the", "create issue"), ("send", "mail")]), &config), "create issue");
-        assert!(found[0].0 == 0 && found[0].1 > 1.0 && found[0].1 < 100.0, "{found:?}");
+        assert!(found.len() == 1 && (0.5..100.0).contains(&found[0].1), "{found:?}");
     }
 
     #[test]
