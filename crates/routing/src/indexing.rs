@@ -604,8 +604,9 @@ impl Pairs {
         list.chunk_by(|one, next| block_of(one.1) == block_of(next.1)).count()
     }
 
-    /// Emits the postings of a pair, block by block: BM25 with the norm of the name, times the weight of pairs; an occurrence in
-    /// a description counts a share of one in a name of mean length. `known` is the number of items that have the pair, where that is known from another index. This
+    /// Emits the postings of a pair, block by block: BM25 with the norm of the name, times the weight of pairs; an
+    /// occurrence in a description counts a share of one in a name of mean length. `known` is the number of items that
+    /// have the pair, where that is known from another index. This
     /// is the sequential dependence of Metzler and Croft ("A Markov Random Field Model for Term Dependencies", SIGIR
     /// 2005) for ordered windows of two, limited to the texts where order means most.
     fn score(

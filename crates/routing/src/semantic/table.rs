@@ -34,8 +34,8 @@ const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
 /// Each field of a tool, and a query, is read up to this many pieces, so that a text of any length costs bounded time.
 const MOST_PIECES: usize = 512;
 
-/// The description of a tool is read up to about this many pieces, to the end of the word: what it does comes first. Advice, limits and addresses that
-/// follow are the same in many tools of an API, and would draw their vectors together.
+/// The description of a tool is read up to about this many pieces, to the end of the word: what it does comes first.
+/// Advice, limits and addresses that follow are the same in many tools of an API, and would draw their vectors together.
 const DESCRIPTION_PIECES: usize = 48;
 
 const MAGIC: &[u8; 8] = b"CWTABLE1";
@@ -153,8 +153,8 @@ impl Table {
         self.pieces.is_word(word)
     }
 
-    /// The vector of a tool: its name, the beginning of its description and its parameters, each the sum of its pieces divided by the
-    /// square root of their number, so that no field counts by its length alone.
+    /// The vector of a tool: its name, the beginning of its description and its parameters, each the sum of its pieces
+    /// divided by the square root of their number, so that no field counts by its length alone.
     #[must_use]
     pub fn encode_tool(&self, item: &SelectableItem) -> ToolVector {
         let mut fields: [TextPieces; FIELDS] = Default::default();
