@@ -41,6 +41,11 @@ pub const MAX_QUERY_TERMS: usize = 1000;
 /// The weight of a term that occurs once in the query; readings of unknown words weigh less, repeated words more.
 pub const FULL_WEIGHT: u32 = 256;
 
+/// The weight of a part of a word that the catalog writes in one: tools that write `GitHub` have `git`, `hub` and `github`,
+/// and must not stand above those that write `github` for that. What counts nothing would be lost where others write
+/// `git hub`, as they do `user id` for `userId`. A half and nothing were tried too.
+const PART_WEIGHT: u32 = FULL_WEIGHT / 4;
+
 /// Stands for a stop word in place of a term.
 pub(super) const STOP: TermId = TermId::MAX;
 
@@ -472,27 +477,41 @@ impl Index {
         }
     }
 
-    /// Adds what parts of a word make together, where the catalog knows it and none of the parts: it writes `linkedin`,
-    /// and `text` has `LinkedIn`. `each` is called as by [`Self::read`].
+    /// Adds what parts of a word make together, where the catalog knows it: it writes `github`, and `text` has `GitHub`. The
+    /// parts and their pairs then count a share ([`PART_WEIGHT`]). `each` is called as by [`Self::read`].
     fn read_compounds(&self, text: &str, query: &mut Query, words: &mut Words, mut each: impl FnMut(&str, &Query)) {
         if !is_fielded(self.reading.scorer) {
             return;
         }
+        let mut of_parts: Vec<TermId> = Vec::new();
         for_each_compound(text, |compound, parts| {
             let Some(term) = self.lookup(compound).filter(|term| *term != STOP && words.read < MAX_QUERY_TERMS) else {
                 return;
             };
-            let (mut known, mut unknown) = (0, 0);
+            of_parts.clear();
+            let (mut unknown, mut previous) = (0, None);
             for_each_word(parts, |part| match self.lookup(part) {
                 Some(STOP) => {}
-                Some(_) => known += 1,
-                None => unknown += 1,
+                Some(term) => {
+                    of_parts.push(term);
+                    if let Some(one) = previous.replace(term) {
+                        of_parts.extend(self.pair((one, term)));
+                        of_parts.extend(self.pair((term, one)));
+                    }
+                }
+                None => {
+                    unknown += 1;
+                    previous = None;
+                }
             });
-            if known == 0 && unknown > 0 {
-                query.unknown = query.unknown.saturating_sub(unknown);
-                push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
-                each(compound, query);
+            query.unknown = query.unknown.saturating_sub(unknown);
+            for (part, &times) in query.terms.iter_mut().zip(&words.counts) {
+                if times < 2 && of_parts.contains(&part.term) {
+                    part.weight = part.weight.min(PART_WEIGHT);
+                }
             }
+            push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
+            each(compound, query);
         });
     }
 
@@ -1177,6 +1196,37 @@ mod tests {
         assert!(ranked(&plain, "linkedin").is_empty());
     }
 
+    /// The first tool of each list has the name in one, others have its parts.
+    #[test]
+    fn a_name_counts_alike_however_the_query_writes_it() {
+        for (tools, queries) in [
+            (
+                [("github_comment_add", "Comment."), ("issue_get", "An issue on GitHub."), ("git_commit", "Commit.")],
+                ["comment GitHub", "comment on github", "add comment GitHub"],
+            ),
+            (
+                [("powerpoint_save", "Write it."), ("deck_open", "Open a PowerPoint."), ("point_add", "To a chart.")],
+                ["PowerPoint save", "powerpoint save", "save a PowerPoint"],
+            ),
+        ] {
+            let catalog = catalog(&tools);
+            let index = Index::build(&catalog, &RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+            for query in queries {
+                let hits = index.search(query, Depth::Exactly(1), |_| true, &mut Scratch::default());
+                assert_eq!(&*catalog.items()[hits[0].item as usize].name, tools[0].0, "{query}");
+                let whole: u64 = index.explain(query, hits[0].item).iter().map(|(_, part)| part).sum();
+                assert_eq!(hits[0].score, whole, "{query}");
+            }
+        }
+        // Where nothing writes it in one, the parts keep their weight; what is said twice keeps it too.
+        let catalog = catalog(&[("user_get", "By its id."), ("userid_check", "A number."), ("git_push", "To GitHub.")]);
+        let index = Index::build(&catalog, &RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let weights = |query: &str| index.analyze(query).terms.iter().map(|term| term.weight).collect::<Vec<_>>();
+        assert_eq!(weights("getUser"), [FULL_WEIGHT, FULL_WEIGHT, FULL_WEIGHT / 2]);
+        assert_eq!(weights("userId"), [PART_WEIGHT, PART_WEIGHT, FULL_WEIGHT]);
+        assert!(weights("git: GitHub")[0] > FULL_WEIGHT);
+    }
+
     #[test]
     fn bm25_is_the_formula_worked_by_hand() {
         // Three items of lengths 2, 3, 3 (name and description words), mean 8/3. "mail" is in items 0 and 2.
@@ -1269,8 +1319,11 @@ mod tests {
     fn a_word_that_the_end_of_a_first_sentence_cuts_is_no_word() {
         let text = format!("{}repository settings", "x ".repeat(117));
         assert!(super::super::sentence::first_sentence(&text).ends_with(" reposi"));
-        let index = Index::build(&catalog(&[("alpha", &text), ("beta", "y")]), &RoutingConfig::default());
+        let of = |other: &str| Index::build(&catalog(&[("alpha", &text), ("beta", other)]), &RoutingConfig::default());
+        let index = of("y");
         assert_eq!((index.analyze("reposi").unknown, index.stem_frequency("reposi")), (1, None));
+        // Nor where another tool has it as one.
+        assert_eq!(of("reposi").analyze("x reposi").terms.len(), 2);
     }
 
     #[test]

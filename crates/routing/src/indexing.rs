@@ -19,7 +19,7 @@ use super::image::{Image, ImageBuilder, Part};
 use super::index::{Index, STOP, TermId, idf, is_fielded};
 use super::postings::{BLOCK, Directory, MAX_IMPACT, packed};
 use super::semantic::{DocumentVectors, Table};
-use super::sentence::first_sentence;
+use super::sentence::whole_words;
 use super::spelling::Spelling;
 use contextweaver_core::catalog::SelectableItem;
 use contextweaver_core::text::{Analyzer, for_each_compound, for_each_word, is_stop_word};
@@ -259,22 +259,20 @@ impl OpenBlock<'_> {
         self.field(4, item.server_description.as_deref().unwrap_or(""));
     }
 
-    /// Reads the pairs of a description, whose words are counted already. A word that the end of what is read cuts is none of
-    /// them.
+    /// Reads the pairs of a description, whose words are counted already.
     fn description_pairs(&mut self, description: &str) {
         if !self.reader.with_description_pairs {
             return;
         }
         let place = Place::of(self.block.lengths.len() - 1, true);
         let mut previous = None;
-        for_each_word(first_sentence(description), |word| match self.words.get(word) {
-            Some(&STOP) => {}
-            Some(&term) => {
-                if let Some(previous) = previous.replace(term) {
-                    self.block.pairs.push(((previous, term), place));
-                }
+        for_each_word(whole_words(description), |word| {
+            let term = self.term(word);
+            if term != STOP
+                && let Some(previous) = previous.replace(term)
+            {
+                self.block.pairs.push(((previous, term), place));
             }
-            None => previous = None,
         });
     }
 

@@ -13,6 +13,17 @@ pub(super) fn first_sentence(description: &str) -> &str {
     cut(start, ends.min().unwrap_or(start.len()))
 }
 
+/// The first sentence without a word that its end cuts.
+pub(super) fn whole_words(description: &str) -> &str {
+    let sentence = first_sentence(description);
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '\'' || c == '’';
+    if description.trim_start()[sentence.len()..].starts_with(is_of_word) {
+        sentence.trim_end_matches(is_of_word)
+    } else {
+        sentence
+    }
+}
+
 /// The longest beginning of `text` of at most `bytes` bytes.
 pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
