@@ -20,7 +20,7 @@ mod score;
 mod sensitivity;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use dedup::TURNING;
 pub(super) use facts::{chosen_first, derived_from};
@@ -207,7 +207,7 @@ fn rendered<'t>(
             }
             return (packed, prompt, tokens);
         }
-        let parents: Vec<usize> = packed.iter().filter_map(|one| transcript.parent(one.scored.position)).collect();
+        let parents: BTreeSet<usize> = packed.iter().filter_map(|one| transcript.parent(one.scored.position)).collect();
         let Some(worst) = packed.iter().rposition(|one| !parents.contains(&one.scored.position)) else {
             return (packed, String::new(), 0);
         };

@@ -29,6 +29,8 @@ use serde_json::Value;
 pub use self::facts::fact_records;
 pub(crate) use self::ingest::{result_id, structured_label};
 pub(crate) use self::mask::Mask;
+#[cfg(test)]
+pub(crate) use self::seen::COPIED;
 pub use self::seen::Seen;
 
 use self::seen::Relation;
@@ -345,11 +347,23 @@ impl<'a> Firewall<'a> {
         seen: &mut Seen,
     ) -> (String, Strategy) {
         let relation = seen.relation(content.text, artifact, self.artifacts);
-        match &relation {
-            Relation::Same(_) | Relation::Part { .. } => {
-                return (self.clipped(&self.repeat(&relation, content, cap), cap), Strategy::Repeat);
-            }
-            Relation::New | Relation::Overlap { .. } => seen.add(content.text, artifact),
+        if relation.is_new() {
+            seen.add(content.text, artifact);
+        }
+        self.stand_in_for(call, content, &relation, failed, cap)
+    }
+
+    /// As [`Self::stand_in`], for content of which it is known how it relates to what was shown before.
+    fn stand_in_for(
+        &self,
+        call: Option<&ContextItem>,
+        content: &Content<'_>,
+        relation: &Relation,
+        failed: bool,
+        cap: usize,
+    ) -> (String, Strategy) {
+        if !relation.is_new() {
+            return (self.clipped(&self.repeat(relation, content, cap), cap), Strategy::Repeat);
         }
         if let Some(line) = call.and_then(|call| echo::line(call, content.text)) {
             return (self.clipped(&line, cap), Strategy::Echo);
@@ -378,6 +392,43 @@ impl<'a> Firewall<'a> {
         seen: &mut Seen,
     ) -> Option<Screened> {
         let (artifact, raw) = (result.artifact.as_ref()?, self.original(result)?);
+        let relation = seen.relation(&raw, artifact, self.artifacts);
+        let screened = self.restated(call, result, &raw, &relation);
+        if relation.is_new() {
+            seen.add(&raw, artifact);
+        }
+        screened
+    }
+
+    /// As [`Self::screen_repeat`], without adding the result to `seen`.
+    pub(super) fn show_repeat(
+        &self,
+        call: Option<&ContextItem>,
+        result: &ContextItem,
+        seen: &Seen,
+    ) -> Option<Screened> {
+        let (artifact, raw) = (result.artifact.as_ref()?, self.original(result)?);
+        self.restated(call, result, &raw, &seen.relation(&raw, artifact, self.artifacts))
+    }
+
+    /// Adds a result to what was shown, as [`Self::screen_repeat`] does.
+    pub(super) fn remember_repeat(&self, result: &ContextItem, seen: &mut Seen) {
+        if let (Some(artifact), Some(raw)) = (&result.artifact, self.original(result))
+            && seen.relation(&raw, artifact, self.artifacts).is_new()
+        {
+            seen.add(&raw, artifact);
+        }
+    }
+
+    /// A result with its content `raw`, which relates in this way to what was shown before. `None` where there is nothing
+    /// to show.
+    fn restated(
+        &self,
+        call: Option<&ContextItem>,
+        result: &ContextItem,
+        raw: &str,
+        relation: &Relation,
+    ) -> Option<Screened> {
         // Lines about further parts stay, behind those about the ends of the content.
         let mut beside = lines_behind(&result.text);
         while beside.starts_with("first: ") || beside.starts_with("last: ") {
@@ -386,15 +437,14 @@ impl<'a> Firewall<'a> {
         let cap = self.config.summary_tokens;
         let cost = if beside.is_empty() { 0 } else { self.estimator.count(&format!("\n{beside}")) };
         let failed = is_error(result);
-        let (text, strategy) =
-            self.stand_in(call, &Content::of(&raw), artifact, failed, cap.saturating_sub(cost), seen);
+        let (text, strategy) = self.stand_in_for(call, &Content::of(raw), relation, failed, cap.saturating_sub(cost));
         if text.is_empty() {
             return None;
         }
         let mut item = result.clone();
         item.text = if beside.is_empty() { text } else { self.clipped(&format!("{text}\n{beside}"), cap) };
         item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
-        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), self.estimator.count(&item.text));
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(raw), self.estimator.count(&item.text));
         Some(Screened { item, stats })
     }
 

@@ -118,8 +118,8 @@ fn filled<'t>(
     }
     for place in lost(&packed) {
         let line = &packed[place].scored;
-        let mut seen = shown.clone();
-        let screened = firewall.screen_repeat(call_of(transcript, line, config), &line.item, &mut seen);
+        // What is shown is remembered only once it fits: a copy to fall back on would be as large as all of it.
+        let screened = firewall.show_repeat(call_of(transcript, line, config), &line.item, &shown);
         let fitted = match screened {
             Some(screened) => shortest(line, screened, firewall, writing)?,
             None => None,
@@ -127,7 +127,7 @@ fn filled<'t>(
         let Some((scored, stats, form)) = fitted.filter(|(scored, ..)| scored.cost <= line.cost + free) else {
             continue;
         };
-        shown = seen;
+        firewall.remember_repeat(&line.item, &mut shown);
         free = free + line.cost - scored.cost;
         let line = std::mem::replace(&mut packed[place], Packed { scored, form }).scored;
         restated.insert(line.position, Restated { line, stats });
@@ -167,13 +167,32 @@ fn lost(packed: &[Packed<'_>]) -> Vec<usize> {
     let with_content: Vec<&Scored<'_>> = with_content.map(|one| &one.scored).collect();
     let handle = |one: &&Scored<'_>| one.item.artifact.as_ref().map(|artifact| artifact.handle.as_str().to_owned());
     let handles: BTreeSet<String> = with_content.iter().filter_map(handle).collect();
-    let is_there = |of: &str| {
-        let label = || structured_label(of);
-        handles.contains(of) || with_content.iter().any(|one| one.section.contains(&label()))
-    };
-    let is_lost =
-        |one: &Packed<'_>| one.form == Form::Whole && repeated(&one.scored.item).is_some_and(|of| !is_there(of));
-    packed.iter().enumerate().filter(|(_, one)| is_lost(one)).map(|(place, _)| place).collect()
+    let named = packed.iter().map(|one| repeated(&one.scored.item).filter(|_| one.form == Form::Whole));
+    let mut missing: Vec<(usize, &str)> =
+        named.enumerate().filter_map(|(place, of)| Some((place, of.filter(|of| !handles.contains(*of))?))).collect();
+    let wanted = missing.iter().map(|(_, of)| *of).collect();
+    let labelled = labelled(with_content.iter().map(|one| one.section.as_str()), &wanted);
+    missing.retain(|(_, of)| !labelled.contains(of));
+    missing.into_iter().map(|(place, _)| place).collect()
+}
+
+/// Those of the handles `wanted` that stand in a label of structured content in one of `sections`. Each section is read
+/// once, however many handles are wanted.
+fn labelled<'w>(sections: impl Iterator<Item = &'w str>, wanted: &BTreeSet<&'w str>) -> BTreeSet<&'w str> {
+    let label = structured_label("");
+    let before = label.trim_end_matches(']');
+    let Some(longest) = wanted.iter().map(|of| of.len()).max() else { return BTreeSet::new() };
+    let mut found = BTreeSet::new();
+    for section in sections {
+        for (at, _) in section.match_indices(before) {
+            let rest = section.get(at + before.len()..).unwrap_or_default();
+            let near = rest.as_bytes().get(..rest.len().min(longest + 1)).unwrap_or_default();
+            // A handle may itself hold what ends a label.
+            let ends = memchr::memchr_iter(b']', near).filter_map(|end| rest.get(..end));
+            found.extend(ends.filter_map(|of| wanted.get(of).copied()));
+        }
+    }
+    found
 }
 
 /// The call of a result as it was sent. One that may not be read is not compared with anything.
@@ -188,6 +207,26 @@ fn note(ledger: &mut Ledger, restated: &BTreeMap<usize, Restated<'_>>) {
     for event in ledger.events.iter_mut().filter(|event| event.cause == FirewallCause::Screened) {
         if let Some(stats) = stats.get(&event.item_id) {
             event.stats = (*stats).clone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn labels_are_found_in_one_pass(
+            sections in prop::collection::vec("(\\[structured content: |[ab\\[\\]é]{0,4}\\]?){0,6}", 0..4),
+            wanted in prop::collection::btree_set("[ab\\[\\]é]{0,4}", 0..6),
+        ) {
+            let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+            let is_there = |of: &&&str| sections.iter().any(|section| section.contains(&structured_label(of)));
+            let there: BTreeSet<&str> = wanted.iter().filter(is_there).copied().collect();
+            prop_assert_eq!(labelled(sections.iter().map(String::as_str), &wanted), there);
         }
     }
 }

@@ -723,6 +723,36 @@ fn the_content_of_a_repeat_comes_in_where_it_fits() {
 }
 
 #[test]
+fn repeats_that_stay_lines_cost_no_copy_of_what_is_shown() {
+    let contents = 120;
+    let content =
+        |at: usize| (0..8).map(|line| format!("request {line} of host {at} took {} ms\n", line * at)).collect();
+    let contents: Vec<String> = (0..contents).map(content).collect();
+    let mut items = vec![item("u", ItemKind::UserTurn, "Read the logs.")];
+    for (turn, content) in contents.iter().chain(&contents).enumerate() {
+        let (call, result) = (format!("c{turn}"), format!("r{turn}"));
+        items.push(item(&call, ItemKind::ToolCall, &format!("read_log({turn})")).under("u"));
+        items.push(item(&result, ItemKind::ToolResult, content).under(call));
+    }
+    let mut config = labelled();
+    config.firewall.threshold_chars = 100;
+    config.firewall.summary_tokens = 30;
+    // The first half of the results is left out, and what is in names it.
+    config.policy.max_items_per_kind = contents.len();
+    let mut both = 0;
+    for budget in (contents.len() * 30..contents.len() * 110).step_by(contents.len() * 2) {
+        let request = Request { budget: Some(budget), ..Request::new(Phase::Answer, "") };
+        crate::firewall::COPIED.set(0);
+        let pack = built_with(items.clone(), &Memory::default(), &request, &config).unwrap();
+        let lines = dangling(&pack.prompt).len();
+        let shown = pack.prompt.matches("request 0 of host").count();
+        both += usize::from(lines > 0 && shown > 10);
+        assert_eq!(crate::firewall::COPIED.get(), 0, "{budget}: {lines} lines, {shown} contents");
+    }
+    assert!(both > 0);
+}
+
+#[test]
 fn a_part_shows_its_content_too_and_lines_about_further_parts_stay() {
     use crate::event::{Part, PartBody, ToolOutput};
     let lines = |range: std::ops::Range<usize>| {

@@ -28,7 +28,9 @@ const LEAST_UNIT: usize = 16;
 const LONG_LINE: usize = 1024;
 
 /// What the conversation has shown so far: hashes of earlier results and of their lines.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
+// In tests, copies are counted.
+#[cfg_attr(not(test), derive(Clone))]
 pub struct Seen {
     shown: Vec<Handle>,
     wholes: FxHashMap<ContentHash, u32>,
@@ -36,6 +38,25 @@ pub struct Seen {
     units: FxHashMap<u64, (u32, u32)>,
     /// The next number to try for a further part of a result, by the prefix of its handle.
     pub(super) parts: FxHashMap<String, usize>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of hashes of units in the copies that this thread made of what was shown.
+    pub(crate) static COPIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl Clone for Seen {
+    fn clone(&self) -> Self {
+        COPIED.set(COPIED.get() + self.units.len());
+        Self {
+            shown: self.shown.clone(),
+            wholes: self.wholes.clone(),
+            units: self.units.clone(),
+            parts: self.parts.clone(),
+        }
+    }
 }
 
 /// How a result relates to earlier ones.
@@ -59,6 +80,13 @@ pub(super) enum Relation {
         /// The share of its bytes, in per cent, rounded down.
         percent: usize,
     },
+}
+
+impl Relation {
+    /// Whether the result shows its content, all of it or a summary, and so is added to what was shown.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self, Self::New | Self::Overlap { .. })
+    }
 }
 
 impl Seen {
