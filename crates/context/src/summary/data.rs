@@ -26,8 +26,6 @@ const TOLD_ROWS: usize = 8;
 const SAMPLES: usize = 12;
 /// The number of characters of a value in a row.
 const CELL: usize = 48;
-/// The number of characters of a key that the shape names.
-const NAME: usize = 60;
 /// The number of characters of a value in a row without names.
 const SHORT_CELL: usize = 32;
 /// The number of keys of an object that are listed.
@@ -324,7 +322,7 @@ impl<'d> Walk<'d> {
                 && !columns().any(Column::is_nested)
                 && let Some(values) = Column::frequent_in(columns())
             {
-                found.push((filled, format!("{} {values}", shown::line(key, CELL))));
+                found.push((filled, format!("{} {values}", shown::key(key))));
             }
         }
         found.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
@@ -422,7 +420,7 @@ impl<'d> Walk<'d> {
         table.shape = match mode {
             _ if header => format!("{counted} below a header row"),
             Mode::Map => {
-                let keys = value.members().take(FIRST_ROWS).map(|(key, _)| shown::line(&key.plain(), NAME));
+                let keys = value.members().take(FIRST_ROWS).map(|(key, _)| shown::key(&key.plain()));
                 let keys: Vec<String> = keys.collect();
                 format!("{} ({}, …) with a row each", shown::count(rows, "key"), keys.join(", "))
             }
@@ -533,14 +531,14 @@ impl<'d> Walk<'d> {
             Mode::Rows => {
                 let width = value.at(0).map_or(0, Value::len);
                 let names: Option<Vec<String>> =
-                    names.map(|names| names.items().map(|name| shown::line(&name_of(name), CELL)).collect());
+                    names.map(|names| names.items().map(|name| shown::key(&name_of(name))).collect());
                 names.unwrap_or_else(|| (1..=width).map(|number| format!("column {number}")).collect())
             }
             _ => children
                 .iter()
                 .filter_map(|child| self.profile.node(*child))
                 .filter_map(|node| node.name())
-                .map(|name| shown::line(&name, CELL))
+                .map(|name| shown::key(&name))
                 .collect(),
         }
     }
@@ -576,7 +574,7 @@ impl<'d> Walk<'d> {
             if wanted.contains(&number) {
                 let mut sample = sample(number, key, row, &table.names);
                 if deep {
-                    let key = key.map(|key| format!("{}:", shown::line(&key.plain(), CELL)));
+                    let key = key.map(|key| format!("{}:", shown::key(&key.plain())));
                     let name = self.profile.naming(item).and_then(|keys| below(row, &keys)).map(|name| name.span());
                     let mut leaves = varying(row, table);
                     leaves.sort_by_key(|(_, value)| Some(value.span()) != name);
@@ -710,7 +708,7 @@ fn indexed<'v>(value: Value<'v>, path: &str) -> impl Iterator<Item = (Value<'v>,
 
 /// The keys of an object that are listed.
 fn keys(value: Value<'_>) -> Vec<String> {
-    value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL)).collect()
+    value.members().take(MOST_KEYS).map(|(key, _)| shown::key(&key.plain())).collect()
 }
 
 /// How a list of the first `most` of `all` entries begins: the number that it leaves out is one of those that it is of.
@@ -741,13 +739,13 @@ fn bit_reversed(number: usize) -> usize {
 
 fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String]) -> Sample {
     let mut entries: Vec<String> = Vec::new();
-    entries.extend(key.map(|key| format!("{}:", shown::line(&key.plain(), CELL))));
+    entries.extend(key.map(|key| format!("{}:", shown::key(&key.plain()))));
     match row.kind() {
         Kind::Object => {
             entries.extend(
                 row.members()
                     .take(200)
-                    .map(|(key, value)| format!("{}={}", shown::line(&key.plain(), CELL), shown::cell(value, CELL))),
+                    .map(|(key, value)| format!("{}={}", shown::key(&key.plain()), shown::cell(value, CELL))),
             );
         }
         Kind::Array if row.len() == names.len() => {
@@ -774,9 +772,11 @@ fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String
 fn bare_values(key: Option<Value<'_>>, row: Value<'_>, names: &[String]) -> Vec<String> {
     let shown = |value: Value<'_>| shown::value(value, SHORT_CELL);
     let cells: Vec<String> = match row.kind() {
+        // Two very long keys can be shown alike.
+        Kind::Object if names.iter().collect::<BTreeSet<_>>().len() < names.len() => return Vec::new(),
         Kind::Object => {
             let mut members: BTreeMap<String, String> =
-                row.members().map(|(key, value)| (shown::line(&key.plain(), CELL), shown(value))).collect();
+                row.members().map(|(key, value)| (shown::key(&key.plain()), shown(value))).collect();
             names.iter().map(|name| members.remove(name).unwrap_or_else(|| "–".to_owned())).collect()
         }
         Kind::Array if row.len() == names.len() => row.items().map(shown).collect(),
@@ -786,6 +786,6 @@ fn bare_values(key: Option<Value<'_>>, row: Value<'_>, names: &[String]) -> Vec<
     if missing * 2 > cells.len() {
         return Vec::new();
     }
-    let key = key.map(|key| shown::line(&key.plain(), CELL));
+    let key = key.map(|key| shown::key(&key.plain()));
     key.into_iter().map(|key| format!("{key}:")).chain(cells).collect()
 }

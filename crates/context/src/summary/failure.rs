@@ -21,9 +21,8 @@ const MANY: usize = 3;
 const TEXT: usize = 160;
 /// The number of characters by which a quotation is found again.
 const QUOTED: usize = 60;
-/// The number of keys of a path that are shown, and of characters of one.
+/// The number of keys of a path that are shown.
 const KEYS: usize = 6;
-const KEY: usize = 60;
 
 /// What went wrong in a literal.
 pub(super) struct Failure {
@@ -108,7 +107,7 @@ impl<'d> Text<'d> {
             let keys = value.members().map(|(key, _)| Some(key)).chain(std::iter::repeat(None));
             let mut entries = value.items().zip(keys).enumerate();
             let (number, (item, key)) = entries.find(|(_, (item, _))| item.span().end > at)?;
-            let step = key.map(|key| shown::member_path("", &shown::cut(&key.plain(), KEY)));
+            let step = key.map(|key| shown::member_path("", &key.plain()));
             steps.push(step.unwrap_or_else(|| format!("[{number}]")));
             value = item;
         }

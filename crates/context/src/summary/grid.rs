@@ -641,7 +641,7 @@ fn rare_rows(columns: &[Few], rows: usize) -> Vec<usize> {
 
 fn name(number: usize, field: &str) -> String {
     let field = field.trim().trim_start_matches('\u{feff}');
-    if field.is_empty() { format!("column {}", number + 1) } else { shown::line(field, CELL) }
+    if field.is_empty() { format!("column {}", number + 1) } else { shown::key(field) }
 }
 
 /// The lines that are no rows of a table whose rows are lines: before it, after it, and how many between.

@@ -12,8 +12,6 @@ const MOST: usize = 60;
 /// The number of levels of a row that are looked into, and of values.
 const LEVELS: usize = 12;
 const SEEN: usize = 1000;
-/// The number of characters of a key in a path.
-const KEY: usize = 60;
 
 /// The value to which `keys` lead from `row`.
 pub(super) fn below<'v>(row: Value<'v>, keys: &[String]) -> Option<Value<'v>> {
@@ -47,7 +45,7 @@ fn add<'v>(value: Value<'v>, path: String, levels: usize, seen: &mut usize, foun
     match value.kind() {
         Kind::Object => {
             for (key, member) in value.members().take(MOST) {
-                let path = shown::member_path(&path, &shown::cut(&key.plain(), KEY));
+                let path = shown::member_path(&path, &key.plain());
                 add(member, path, levels - 1, seen, found);
             }
         }

@@ -4,6 +4,11 @@ use std::borrow::Cow;
 
 use crate::literal::{Kind, Value};
 
+/// The most characters of a key that is shown whole: addresses, paths of files and names of classes have no more.
+const WHOLE_KEY: usize = 160;
+/// The number of characters of a longer key that are shown of its beginning, and of its end.
+const KEY_END: usize = 40;
+
 /// A text of at most about `limit` characters: in full, or cut at the last word that fits, with its length.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
@@ -28,6 +33,22 @@ pub(super) fn line(text: &str, limit: usize) -> String {
         return shown;
     }
     serde_json::Value::from(shown).to_string()
+}
+
+/// A key on one line, as [`line`]. It is cut only if it is far longer than names are: keys tell values from each other,
+/// and those of one object often begin and end alike.
+pub(super) fn key(key: &str) -> String {
+    line(&cut_key(key), WHOLE_KEY)
+}
+
+/// The key; of a very long one both ends, with its length.
+fn cut_key(key: &str) -> Cow<'_, str> {
+    if key.char_indices().nth(WHOLE_KEY).is_none() {
+        return Cow::Borrowed(key);
+    }
+    let head: String = key.chars().take(KEY_END).collect();
+    let tail = key.char_indices().rev().nth(KEY_END - 1).map_or(key, |(at, _)| key.get(at..).unwrap_or_default());
+    Cow::Owned(format!("{head}…{tail} ({} characters)", key.chars().count()))
 }
 
 /// A value on one line. Arrays and objects are written without white space if that takes at most `limit` bytes;
@@ -66,12 +87,13 @@ pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// The path of `key` below `path`, for people: a long key is cut.
+/// The path of `key` below `path`, for people: a very long key is cut.
 pub(super) fn member_path(path: &str, key: &str) -> String {
+    let shown = cut_key(key);
     match (is_plain(key), path.is_empty()) {
-        (true, true) => key.to_owned(),
-        (true, false) => format!("{path}.{key}"),
-        (false, _) => format!("{path}[{}]", serde_json::Value::from(cut(key, 60))),
+        (true, true) => shown.into_owned(),
+        (true, false) => format!("{path}.{shown}"),
+        (false, _) => format!("{path}[{}]", serde_json::Value::from(&*shown)),
     }
 }
 
@@ -87,4 +109,21 @@ pub(crate) fn selector_path(path: &str, key: &str) -> String {
 /// Whether a key needs no quotes in a path.
 fn is_plain(key: &str) -> bool {
     !key.is_empty() && !key.contains(['.', '[', ']', '"']) && !key.contains(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_short_however_long_the_key_is() {
+        for (plain, path) in [("k", "a."), (".", "a[\"")] {
+            let whole = plain.repeat(WHOLE_KEY);
+            assert!(member_path("a", &whole).contains(&whole) && key(&whole) == whole);
+            let cut = format!("{0}…{0} (100000 characters)", plain.repeat(KEY_END));
+            let shown = member_path("a", &plain.repeat(100_000));
+            assert_eq!(shown.trim_end_matches("\"]"), format!("{path}{cut}"));
+            assert_eq!(key(&plain.repeat(100_000)), cut);
+        }
+    }
 }

@@ -834,3 +834,45 @@ fn the_records_of_an_xml_document_are_rows() {
     "#);
     assert_eq!(shown("<list><item>1</item></list>", 60), "<list><item>1</item></list>");
 }
+
+#[test]
+fn long_keys_stay_apart() {
+    let list = |count: usize, row: &dyn Fn(usize) -> String| {
+        format!("[{}]", (0..count).map(row).collect::<Vec<_>>().join(", "))
+    };
+    let url = |end: &str| {
+        format!("https://example.org/api/v2/organisations/acme/projects/{end}/environments/production/latest")
+    };
+    let class =
+        |end: &str| format!("com.example.platform.services.billing.configuration.retention.policy.maximum.{end}");
+    let words = |end: &str| format!("how satisfied were you with the answers of our support to questions about {end}");
+    let endless = |end: &str| format!("{}{}{end}", "a".repeat(200), ".".repeat(300));
+    for name in [&url as &dyn Fn(&str) -> String, &class, &words] {
+        // Members of an object, columns, and rows with names.
+        let numbers = (0..200).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
+        let object = ["one", "two"].map(|end| format!("\"{}\": [{numbers}]", name(end))).join(", ");
+        let both = |at: usize| format!("{{\"id\": {at}, \"{}\": 7, \"{}\": {}}}", name("one"), name("two"), at * at);
+        let row = |at: usize| format!("\"{}\": {{\"id\": {at}, \"state\": \"s{}\"}}", name(&format!("n{at}")), at % 3);
+        let named = (0..60).map(row).collect::<Vec<_>>().join(", ");
+        for (text, ends) in [
+            (format!("{{{object}}}"), ["one", "two"]),
+            (list(120, &both), ["one", "two"]),
+            (format!("{{{named}}}"), ["n0", "n59"]),
+        ] {
+            let told = shown(&text, 400);
+            assert!(ends.iter().all(|end| told.contains(&name(end))) && !told.contains("characters)"), "{told}");
+        }
+    }
+    // A key that is longer than names are is cut, and says so. Values stand below the column that they are in.
+    let row = |at: usize| {
+        let other = ["x", "y"][at % 2];
+        format!("{{\"id\": {at}, \"{}\": \"{other}\", \"{}\": {at}}}", endless("one"), endless("two"))
+    };
+    let told = shown(&list(60, &row), 300);
+    let cut = |end: &str| format!("{}…{}{end} (503 characters)", "a".repeat(40), ".".repeat(37));
+    assert!(told.contains(&cut("one")) && told.contains(&cut("two")), "{told}");
+    let alike = |at: usize| endless(&format!("{}{}", at, "b".repeat(40)));
+    let row = |at: usize| format!("{{\"id\": {at}, \"{}\": \"left\", \"{}\": \"right\"}}", alike(1), alike(2));
+    let told = shown(&list(60, &row), 300);
+    assert!(!told.contains("right | –") && !told.contains("– | right"), "{told}");
+}

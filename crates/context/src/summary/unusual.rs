@@ -104,7 +104,7 @@ impl Found<'_> {
         let is_rare = |value: &Value<'_>| rare.range(value.span()).next().is_some();
         let is_usual_name = naming.last().is_some_and(|key| NAMING.contains(&key.as_str()));
         let label = match (key, named.filter(|_| is_usual_name)) {
-            (Some(key), _) => format!("{}{}", table.label, shown::line(&key.plain(), CELL)),
+            (Some(key), _) => format!("{}{}", table.label, shown::key(&key.plain())),
             (None, Some(name)) => format!("{} ({})", table.row(number), shown::line(&name.plain(), CELL)),
             (None, None) => table.row(number),
         };
@@ -112,7 +112,7 @@ impl Found<'_> {
             varying(row, table).into_iter().partition(|(_, value)| is_rare(value));
         if row.kind() == Kind::Object && !table.is_deep() {
             let members = row.members().take(MEMBERS).filter(|(_, value)| !is_rare(value));
-            let members: Vec<_> = members.map(|(key, value)| (shown::line(&key.plain(), CELL), value)).collect();
+            let members: Vec<_> = members.map(|(key, value)| (shown::key(&key.plain()), value)).collect();
             // Where the whole row is in the member with the rare value, what stands beside that is its own.
             usual = if members.is_empty() { usual } else { members };
         }
