@@ -329,12 +329,14 @@ fn is_most(count: usize, all: usize) -> bool {
 
 /// The positions, in characters, at which the fields of a row begin and end.
 fn spans(line: &str, width: usize) -> Option<Vec<(usize, usize)>> {
-    let (mut spans, mut from) = (Vec::with_capacity(width), 0);
+    let (mut spans, mut from, mut place) = (Vec::with_capacity(width), 0, 0);
     for word in words(line, width)? {
-        let start = from + line.get(from..)?.find(word)?;
-        from = start + word.len();
-        let place = line.get(..start)?.chars().count();
-        spans.push((place, place + word.chars().count()));
+        let before = line.get(from..)?.find(word)?;
+        let start = place + line.get(from..from + before)?.chars().count();
+        // Counted from the end of the word before: from the beginning of the line, all words take the square of its length.
+        place = start + word.chars().count();
+        from += before + word.len();
+        spans.push((start, place));
     }
     Some(spans)
 }
@@ -674,4 +676,19 @@ fn around(text: &str, format: Format) -> Pieces {
     }
     pieces.extend(after.2.map(|line| Piece::line(rank::AFTER_PLACE + 1, rank::STAT, said(line))));
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_their_places_in_characters() {
+        assert_eq!(spans("  é  aé   b c ", 3), Some(vec![(2, 3), (5, 7), (10, 13)]));
+        assert_eq!(spans("a b", 3), None);
+        // With a look back to the beginning of the line for each word, this takes minutes.
+        let (width, word) = (1_000_000, "é2345 ");
+        let found = spans(&word.repeat(width), width).unwrap();
+        assert_eq!((found.len(), found.last()), (width, Some(&(6 * width - 6, 6 * width - 1))));
+    }
 }
