@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use contextweaver_core::text::unknown_host;
 use regex::Regex;
 use reqwest::header::ACCEPT;
 use reqwest::{Client, Url, redirect};
@@ -181,6 +182,9 @@ pub(super) fn root(error: &reqwest::Error) -> String {
     }
     if let Some(status) = error.status() {
         return format!("the server answered {status}");
+    }
+    if let Some(unknown) = unknown_host(error) {
+        return unknown;
     }
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -990,7 +990,7 @@ fn a_broken_recording_is_refused_with_its_line() {
     insta::assert_snapshot!(files.run(&["mcp", "playback", "bad.ndjson"]).shown(), @r"
     exit 2
     error: bad.ndjson
-      caused by: line 2: missing field `direction` at line 1 column 10
+      caused by: it is no recording of `mcp record`, which has one message on each line: line 2: missing field `direction` at line 1 column 10
     ");
 }
 

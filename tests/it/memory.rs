@@ -243,6 +243,10 @@ fn a_memory_is_served_as_tools_within_bounds() {
     for (wrong, told) in [
         (&["--store", "team.json"][..], "this is not an SQLite store"),
         (&["--source", "absent.json"], "absent.json"),
+        (
+            &["--store", "no/memory.db"],
+            "error: --store\n  caused by: memory `no/memory.db`: unable to open database file; its folder must exist and be writable\n",
+        ),
         (&[], "--store <FILE>"),
         (&["--source", "team.json", "--most", "9"], "--store <FILE>"),
     ] {

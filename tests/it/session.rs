@@ -987,7 +987,7 @@ fn a_session_can_be_a_store() {
     error: no.db: file is not a database; name a new file, or one made by this program
 
     exit 2
-    error: no/it.db: unable to open database file: no/it.db; its folder must exist and be writable
+    error: no/it.db: unable to open database file; its folder must exist and be writable
     ");
     assert_eq!(std::fs::read(files.path("it.db")).unwrap(), before);
     assert_eq!(std::fs::read(files.path("no.db")).unwrap(), b"{}");

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
                 path.display()
             );
         }
-        server = server.with_store(path).with_context(|| format!("--store {}", path.display()))?;
+        server = server.with_store(path).context("--store")?;
     }
     let mut config =
         GatewayConfig { mode: Mode::Passthrough, name: "contextweaver-memory".to_owned(), ..GatewayConfig::default() };

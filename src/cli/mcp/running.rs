@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use contextweaver_core::files::{Unread, read_text_file};
+use contextweaver_core::text::unknown_host;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url, redirect};
 
@@ -51,6 +52,14 @@ pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patien
     })
 }
 
+/// The error of the client, in plain words where the name of the host is not known: to start a gateway is no help then.
+fn told(error: reqwest::Error, address: &str) -> anyhow::Error {
+    match unknown_host(&error) {
+        Some(unknown) => anyhow!("{address}: {unknown}; check the address in --url"),
+        None => anyhow::Error::new(error).context(address.to_owned()),
+    }
+}
+
 /// As [`get`]; with a body, JSON, it is posted.
 ///
 /// # Errors
@@ -82,7 +91,7 @@ pub(super) async fn ask(
         request = request.bearer_auth(token(file).with_context(|| format!("--token-file: {}", file.display()))?);
     }
     let failed = || address.clone();
-    let mut answer = request.send().await.with_context(failed)?;
+    let mut answer = request.send().await.map_err(|error| told(error, &address))?;
     let status = answer.status();
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.with_context(failed)? {

@@ -369,7 +369,7 @@ impl SqliteMemories {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let refuse = |error: crate::store::StoreError| SourceError {
             source_name: path.display().to_string(),
-            reason: error.to_string(),
+            reason: error.without_place(),
         };
         crate::store::SqliteStore::look(path).map_err(refuse)?;
         Ok(Self { name, path: path.to_owned() })

@@ -161,7 +161,10 @@ impl Problem {
                     Some(ErrorCode::TooBig) => "; SQLite holds values up to 1 GB",
                     _ => "",
                 };
-                format!("{error}{hint}")
+                // Of a file that cannot be opened it repeats the path.
+                let error = error.to_string();
+                let reason = error.strip_suffix(&format!(": {}", path.display())).unwrap_or(&error);
+                format!("{reason}{hint}")
             }
         };
         StoreError::Backend { place: path.display().to_string(), reason }

@@ -51,3 +51,14 @@ pub enum StoreError {
         reason: String,
     },
 }
+
+impl StoreError {
+    /// The same in words, for a message that names the file itself.
+    #[must_use]
+    pub fn without_place(self) -> String {
+        match self {
+            Self::Backend { reason, .. } => reason,
+            other => other.to_string(),
+        }
+    }
+}

@@ -468,8 +468,8 @@ mod tests {
         stores/text.db: file is not a database; name a new file, or one made by this program
         stores/other.db: this is the database of another program; nothing was changed
         stores/newer.db: this database has schema 7; this version reads schema 1: name another file, or open it with the version that wrote it
-        stores/no/folder.db: unable to open database file: stores/no/folder.db; its folder must exist and be writable
-        stores/: unable to open database file: stores/; its folder must exist and be writable
+        stores/no/folder.db: unable to open database file; its folder must exist and be writable
+        stores/: unable to open database file; its folder must exist and be writable
         ");
         assert_eq!(std::fs::read(path("other.db")).unwrap(), before);
     }

@@ -21,7 +21,7 @@ mod stem;
 mod stopwords;
 mod tokenize;
 
-pub use causes::causes;
+pub use causes::{causes, unknown_host};
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
 pub use date_time::is_date_time;
 pub use digest::{hex, sha256_hex};

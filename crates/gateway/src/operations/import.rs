@@ -465,7 +465,14 @@ impl Draft<'_> {
         let text = |keys: &[&str]| {
             keys.iter().find_map(|key| members.get(*key)).and_then(Value::as_str).filter(|text| !text.is_empty())
         };
-        let url = text(&["url", "serverUrl", "httpUrl"]);
+        let other_than_text = |keys: &[&str]| {
+            let key = keys
+                .iter()
+                .find(|key| members.get(**key).is_some_and(|value| !value.is_string() && !value.is_null()))?;
+            Some(format!("`{key}` must be a string"))
+        };
+        const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+        let url = text(&ADDRESSES);
         let kind = text(&["type", "transport"]).unwrap_or(if url.is_some() { "http" } else { "stdio" });
         let mut entry = Map::new();
         let mut understood = vec!["url", "serverUrl", "httpUrl", "disabled", "enabled"];
@@ -482,10 +489,15 @@ impl Draft<'_> {
                 self.remote(members, url, &mut entry)?;
             }
             ("stdio", None, _) if text(&["type", "transport"]).is_none() => {
-                return Err("it has neither `command` nor `url`".to_owned());
+                let wrong = other_than_text(&["command"]).or_else(|| other_than_text(&ADDRESSES));
+                return Err(wrong.unwrap_or_else(|| "it has neither `command` nor `url`".to_owned()));
             }
-            ("stdio", None, _) => return Err("it has no `command`".to_owned()),
-            ("http" | "streamable-http" | "streamableHttp" | "sse", ..) => return Err("it has no `url`".to_owned()),
+            ("stdio", None, _) => {
+                return Err(other_than_text(&["command"]).unwrap_or_else(|| "it has no `command`".to_owned()));
+            }
+            ("http" | "streamable-http" | "streamableHttp" | "sse", ..) => {
+                return Err(other_than_text(&ADDRESSES).unwrap_or_else(|| "it has no `url`".to_owned()));
+            }
             (other, ..) => return Err(format!("the gateway does not support the transport `{other}`")),
         }
         for (theirs, ours) in [("disabledTools", "exclude_tools"), ("enabledTools", "include_tools")] {
@@ -919,6 +931,9 @@ mod tests {
                     "cli": {"command": "x", "args": ["--api-key", "hunter2", "--token=hunter3", "-H", "Authorization: Bearer hunter4", "-e", "MODE=fast", "https://example.com/a"]},
                     "short": {"command": "y", "args": ["-t", "SECRETWORD", "-k", "hunter5", "-p=hunter6", "--header=Authorization: Bearer hunter7", "https://h.example/?token=hunter8", "-t", "stdio", "-p", "8080:80", "-t", "ghcr.io/some/image:1.2"]},
                     "no": {},
+                    "number": {"command": 5},
+                    "list": {"type": "http", "url": ["https://a.example"]},
+                    "none": {"command": null, "url": 5},
                     "bad": {"command": "x", "args": [{}]},
                 }}),
             ),
@@ -1018,6 +1033,9 @@ mod tests {
     skipped off: it is switched off
     skipped ws: the gateway does not support the transport `ws`
     skipped no: it has neither `command` nor `url`
+    skipped number: `command` must be a string
+    skipped list: `url` must be a string
+    skipped none: `url` must be a string
     skipped bad: its `args` is not a list of strings
     "#);
         insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO", "SHORT_AUTHORIZATION", "SHORT_K", "SHORT_P", "SHORT_T", "SHORT_TOKEN"}"#);

@@ -80,7 +80,8 @@ impl MemoryServer {
     /// # Errors
     /// [`SourceError`] when the file is not a store of ours, or cannot be opened or made.
     pub fn with_store(mut self, path: &Path) -> Result<Self, SourceError> {
-        let refuse = |error: StoreError| SourceError { source_name: path.display().to_string(), reason: told(error) };
+        let refuse =
+            |error: StoreError| SourceError { source_name: path.display().to_string(), reason: error.without_place() };
         self.store = Some(Stores::sqlite(path).map_err(refuse)?);
         self.sources.insert(0, Box::new(SqliteMemories::open(path)?));
         Ok(self)

@@ -34,6 +34,14 @@ pub enum PlaybackError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
+    /// Its first line is no recorded message, so that the others are not looked at.
+    #[error("it is no recording of `mcp record`, which has one message on each line: line {line}: {reason}")]
+    NoRecording {
+        /// The number of the line, from 1.
+        line: usize,
+        /// Why the line cannot be read.
+        reason: String,
+    },
     /// A line does not have the form of a recorded message.
     #[error("line {line}: {reason}")]
     Line {
@@ -113,11 +121,15 @@ impl Playback {
     /// # Errors
     /// [`PlaybackError`] for the first line that does not have the form of a recorded message.
     pub fn load(input: impl BufRead) -> Result<Self, PlaybackError> {
-        let mut reading = Reading::default();
+        let (mut reading, mut is_first) = (Reading::default(), true);
         for (index, line) in input.split(b'\n').enumerate() {
             let line = line?;
             if !line.trim_ascii().is_empty() {
-                reading.take(&line).map_err(|reason| PlaybackError::Line { line: index + 1, reason })?;
+                reading.take(&line).map_err(|reason| match is_first {
+                    true => PlaybackError::NoRecording { line: index + 1, reason },
+                    false => PlaybackError::Line { line: index + 1, reason },
+                })?;
+                is_first = false;
             }
         }
         let exchanges = reading.exchanges;
@@ -413,10 +425,20 @@ nonsense
             ("\n{\"seq\":1}", "line 2: missing field"),
             ("{\"seq\":1,\"direction\":\"up\",\"message\":{}}", "line 1: unknown variant `up`"),
             ("{\"seq\":1,\"direction\":\"client\",\"message\":{}}", "line 1: not a JSON-RPC message"),
+            (
+                "[\n  {\"name\": \"a\"}\n]",
+                "it is no recording of `mcp record`, which has one message on each line: line 1: EOF",
+            ),
+            ("{\"tools\": []}", "it is no recording of `mcp record`"),
+            (
+                "{\"seq\":1,\"direction\":\"client\",\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n{",
+                "line 2: EOF",
+            ),
         ];
         for (text, expected) in cases {
             let message = Playback::load(text.as_bytes()).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
+            assert_eq!(message.contains("no recording"), !text.is_empty() && !message.starts_with("line"), "{message}");
         }
     }
 }

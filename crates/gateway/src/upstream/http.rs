@@ -34,6 +34,7 @@ use crate::common::sync::lock;
 use crate::protocol::headers::{EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::message::{Message, Raw, RpcError};
 use crate::protocol::versions::MODERN_VERSION;
+use contextweaver_core::text::unknown_host;
 
 /// How long a connection may take to be made.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -676,6 +677,9 @@ fn unreachable(error: reqwest::Error) -> Fault {
 /// An error and what it came of, without the address.
 fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
+    if let Some(unknown) = unknown_host(&error) {
+        return unknown;
+    }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {
