@@ -23,6 +23,7 @@ use crate::session::identity::{Identity, Presented};
 /// The checks of a server: hosts, origins, tokens and certificates.
 #[derive(Debug)]
 pub(super) struct Admission {
+    pub(super) settings: Settings,
     hosts: Vec<HostRule>,
     origins: Vec<OriginRule>,
     callers: Vec<Known>,
@@ -70,12 +71,31 @@ pub(super) struct Admitted {
     pub(super) presented: Option<Arc<Presented>>,
 }
 
+/// Where whoever runs what listens says whom to admit; messages name no other place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settings {
+    /// Options of `mcp serve`, or the section `http` of its configuration.
+    Gateway,
+    /// Options of `serve`, which has no such section.
+    Engines,
+}
+
+impl Settings {
+    /// What a message ends with, after the option: the field of the configuration, where there is one.
+    fn or_in(self, field: &str) -> String {
+        match self {
+            Self::Gateway => format!(", or in `http.{field}`"),
+            Self::Engines => String::new(),
+        }
+    }
+}
+
 impl Admission {
     /// The checks that `config` describes. What is the same as before stays, so that streams go on.
     ///
     /// # Errors
     /// There is no client for HTTP, with which keys could be fetched.
-    pub(super) fn new(config: &HttpConfig, before: Option<&Self>) -> Result<Self, String> {
+    pub(super) fn new(config: &HttpConfig, settings: Settings, before: Option<&Self>) -> Result<Self, String> {
         let mut hosts = config.allowed_hosts.clone();
         if !config.listen.ip().is_unspecified() {
             hosts.push(HostRule::Host { host: config.listen.ip().to_string(), port: None });
@@ -92,6 +112,7 @@ impl Admission {
         let oauth =
             oauth.map(|oauth| OAuth::new(oauth, before.and_then(|before| before.oauth.as_ref()))).transpose()?;
         Ok(Self {
+            settings,
             hosts,
             origins: config.allowed_origins.clone(),
             callers: held.chain(certified).map(|(proof, identity)| known(proof, identity)).collect(),
@@ -117,15 +138,16 @@ impl Admission {
             return Err(Refused::text(StatusCode::BAD_REQUEST, "the `Host` header is missing or is not a host"));
         };
         if !self.hosts.iter().any(|rule| rule.permits(&host)) {
-            let reason =
-                format!("the host `{host}` is not allowed; allow it with --allowed-host, or in `http.allowed_hosts`");
+            let more = self.settings.or_in("allowed_hosts");
+            let reason = format!("the host `{host}` is not allowed; allow it with --allowed-host{more}");
             return Err(Refused::text(StatusCode::FORBIDDEN, reason));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         match self.permits(origin) {
             true => Ok(()),
             false => {
-                let reason = "the origin is not allowed; allow it with --allowed-origin, or in `http.allowed_origins`";
+                let more = self.settings.or_in("allowed_origins");
+                let reason = format!("the origin is not allowed; allow it with --allowed-origin{more}");
                 Err(Refused::text(StatusCode::FORBIDDEN, reason))
             }
         }
@@ -249,7 +271,7 @@ mod tests {
     #[test]
     fn hosts_and_origins_are_checked() {
         let config = HttpConfig { listen: "192.0.2.7:80".parse().unwrap(), ..HttpConfig::default() };
-        let admission = Admission::new(&config, None).unwrap();
+        let admission = Admission::new(&config, Settings::Gateway, None).unwrap();
         type Headers<'h> = &'h [(HeaderName, &'h str)];
         let cases: [(Headers<'_>, Option<u16>); 10] = [
             (&[(HOST, "localhost:8080")], None),
@@ -269,6 +291,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_refusal_names_the_settings_that_there_are() {
+        for (settings, more) in [
+            (Settings::Gateway, [", or in `http.allowed_hosts`", ", or in `http.allowed_origins`"]),
+            (Settings::Engines, ["", ""]),
+        ] {
+            let admission = Admission::new(&HttpConfig::default(), settings, None).unwrap();
+            let told = |lines: &[(HeaderName, &str)]| admission.admit(&headers(lines)).unwrap_err().reason();
+            assert_eq!(
+                told(&[(HOST, "evil.example")]),
+                format!("the host `evil.example` is not allowed; allow it with --allowed-host{}", more[0])
+            );
+            assert_eq!(
+                told(&[(HOST, "localhost"), (ORIGIN, "http://evil.example")]),
+                format!("the origin is not allowed; allow it with --allowed-origin{}", more[1])
+            );
+            let open = HttpConfig { listen: "0.0.0.0:80".parse().unwrap(), ..HttpConfig::default() };
+            let told = super::super::listener::check_exposure(&open, settings).unwrap_err().to_string();
+            assert_eq!(
+                (told.contains("`http."), told.contains("--callers")),
+                (settings == Settings::Gateway, settings == Settings::Engines),
+                "{told}"
+            );
+        }
+    }
+
     #[tokio::test]
     async fn the_token_opens_and_nothing_else() {
         let holder = |token: &str, name: &str| TokenHolder {
@@ -276,7 +324,8 @@ mod tests {
             identity: Arc::new(Identity { name: name.to_owned(), profile: None }),
         };
         let tokens = vec![holder("s3cret\n", "one"), holder("other", "two")];
-        let admission = Admission::new(&HttpConfig { tokens, ..HttpConfig::default() }, None).unwrap();
+        let admission =
+            Admission::new(&HttpConfig { tokens, ..HttpConfig::default() }, Settings::Gateway, None).unwrap();
         let cases = [
             ("Bearer s3cret", Some("one")),
             ("bearer  s3cret", Some("one")),
@@ -293,7 +342,7 @@ mod tests {
         }
         let nothing = HeaderMap::new();
         assert_eq!(admission.authorize(&nothing, None).await.unwrap_err().status(), StatusCode::UNAUTHORIZED);
-        let open = Admission::new(&HttpConfig::default(), None).unwrap();
+        let open = Admission::new(&HttpConfig::default(), Settings::Gateway, None).unwrap();
         assert_eq!(open.authorize(&nothing, None).await.unwrap().identity, anyone());
     }
 

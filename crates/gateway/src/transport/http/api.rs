@@ -18,7 +18,7 @@ use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::admission::check_content_type;
+use super::admission::{Settings, check_content_type};
 use super::headers::trace_of;
 use super::listener::{Doors, Endpoint, HttpError, Listener, Neighbour, read};
 use super::load::Load;
@@ -139,7 +139,7 @@ impl<A: Api> ApiServer<A> {
     /// # Errors
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(api: Arc<A>, config: HttpConfig) -> Result<Self, HttpError> {
-        let listener = Listener::bind(config).await?;
+        let listener = Listener::bind(config, Settings::Engines).await?;
         let doors = listener.doors().clone();
         let load = Load::new(&doors.now().config);
         let long = Arc::new(Semaphore::new(places() - 1));

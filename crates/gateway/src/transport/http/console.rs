@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, watch};
 
-use super::admission::check_content_type;
+use super::admission::{Settings, check_content_type};
 use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
 use super::probes::{self, HEALTH, METRICS};
 use super::reply::{End, Refused, Reply, events, whole};
@@ -154,7 +154,7 @@ impl ConsoleServer {
             // Whoever leads a browser here by another name does not have the token, which no browser sends by itself.
             (http.allowed_hosts, http.allowed_origins) = (vec![HostRule::Any], vec![OriginRule::Any]);
         }
-        let listener = Listener::bind(http).await?;
+        let listener = Listener::bind(http, Settings::Gateway).await?;
         let live = live.into();
         // Both outlive a change of the configuration.
         let gateway = live.now();

@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use super::admission::Admission;
+use super::admission::{Admission, Settings};
 use super::cors;
 use super::forwarded;
 use super::patience::Patient;
@@ -107,6 +107,12 @@ pub enum HttpError {
         "`{0}` can be reached from other machines, and no token is set; give it one with --token-file (in a configuration: `http.tokens`, `http.token`, `http.token_file`, `http.oauth` or `http.tls.client_ca`), or listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
+    /// The same of what has no configuration with a section `http`.
+    #[error(
+        "`{0}` can be reached from other machines, and no token is set; give it one with --token-file, or each caller \
+         its own with --callers, or listen on 127.0.0.1"
+    )]
+    ExposedEngines(SocketAddr),
     /// The address cannot be listened at.
     #[error("cannot listen on `{listen}`: {}", said(.reason))]
     Listen {
@@ -141,8 +147,8 @@ pub(super) struct Door {
 pub(super) struct Doors(Arc<ArcSwap<Door>>);
 
 impl Doors {
-    fn new(config: HttpConfig) -> Result<Self, HttpError> {
-        Ok(Self(Arc::new(ArcSwap::from_pointee(Door::new(config, None)?))))
+    fn new(config: HttpConfig, settings: Settings) -> Result<Self, HttpError> {
+        Ok(Self(Arc::new(ArcSwap::from_pointee(Door::new(config, settings, None)?))))
     }
 
     /// The one of now.
@@ -156,7 +162,8 @@ impl Doors {
     /// The address must not be listened at without a token.
     pub(super) fn next(&self, config: HttpConfig) -> Result<Door, HttpError> {
         let now = self.now();
-        Door::new(HttpConfig { listen: now.config.listen, ..config }, Some(&now.admission))
+        let config = HttpConfig { listen: now.config.listen, ..config };
+        Door::new(config, now.admission.settings, Some(&now.admission))
     }
 
     /// Puts it in place.
@@ -168,18 +175,21 @@ impl Doors {
 /// Whether it may listen where it is configured to: an address that other machines reach needs something to show.
 ///
 /// # Errors
-/// [`HttpError::Exposed`].
-pub(super) fn check_exposure(config: &HttpConfig) -> Result<(), HttpError> {
+/// [`HttpError::Exposed`], or the same of the engines.
+pub(super) fn check_exposure(config: &HttpConfig, settings: Settings) -> Result<(), HttpError> {
     if config.is_for_everybody() && !config.listen.ip().is_loopback() {
-        return Err(HttpError::Exposed(config.listen));
+        return Err(match settings {
+            Settings::Gateway => HttpError::Exposed(config.listen),
+            Settings::Engines => HttpError::ExposedEngines(config.listen),
+        });
     }
     Ok(())
 }
 
 impl Door {
-    fn new(config: HttpConfig, before: Option<&Admission>) -> Result<Self, HttpError> {
-        check_exposure(&config)?;
-        let admission = Admission::new(&config, before).map_err(HttpError::OAuth)?;
+    fn new(config: HttpConfig, settings: Settings, before: Option<&Admission>) -> Result<Self, HttpError> {
+        check_exposure(&config, settings)?;
+        let admission = Admission::new(&config, settings, before).map_err(HttpError::OAuth)?;
         Ok(Self { config: Arc::new(config), admission })
     }
 }
@@ -189,9 +199,9 @@ impl Listener {
     ///
     /// # Errors
     /// The address cannot be listened at, or must not without a token.
-    pub(super) async fn bind(config: HttpConfig) -> Result<Self, HttpError> {
+    pub(super) async fn bind(config: HttpConfig, settings: Settings) -> Result<Self, HttpError> {
         let listen = config.listen;
-        let door = Doors::new(config)?;
+        let door = Doors::new(config, settings)?;
         let listener = open(listen).map_err(|reason| HttpError::Listen { listen, reason })?;
         Ok(Self { listener, door, open: watch::channel(()).0 })
     }

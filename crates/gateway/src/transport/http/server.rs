@@ -25,7 +25,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::admission::{check_accept, check_content_type};
+use super::admission::{Settings, check_accept, check_content_type};
 use super::headers::{self, single, trace_of};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, SWEEP, check_exposure, not_allowed, read};
 use super::load::{Load, Taken};
@@ -89,7 +89,7 @@ impl HttpServer {
     /// # Errors
     /// [`HttpError::Exposed`].
     pub fn check(config: &HttpConfig) -> Result<(), HttpError> {
-        check_exposure(config)
+        check_exposure(config, Settings::Gateway)
     }
 
     /// Listens, and serves nobody yet.
@@ -97,7 +97,7 @@ impl HttpServer {
     /// # Errors
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(gateway: impl Into<Live>, config: HttpConfig) -> Result<Self, HttpError> {
-        let listener = Listener::bind(config).await?;
+        let listener = Listener::bind(config, Settings::Gateway).await?;
         let doors = listener.doors().clone();
         let config = Arc::clone(&doors.now().config);
         let sessions = Sessions::new(limits(&config), Instant::now);
