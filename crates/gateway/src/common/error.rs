@@ -170,6 +170,13 @@ impl GatewayError {
         self
     }
 
+    /// The same with more to its message.
+    #[must_use]
+    pub(crate) fn adding(mut self, more: &str) -> Self {
+        self.message = presentable(&format!("{}{more}", self.message));
+        self
+    }
+
     /// The same, where the same call fails for good although others of its kind do not.
     #[must_use]
     pub(crate) fn for_good(mut self) -> Self {

@@ -9,7 +9,7 @@ use super::canonical::canonical_of;
 use super::schema::{Checker, SchemaError};
 use super::shown::argument_lines;
 use super::tolerant::Repair;
-use super::usage::{example, signature};
+use super::usage::{example, misspelt, signature, spelt};
 use crate::common::error::{Code, GatewayError};
 use crate::common::work::{Exhausted, LARGE, draw_bytes, in_turn_if};
 use crate::protocol::message::Raw;
@@ -167,9 +167,13 @@ impl<'c> GuardedCall<'c> {
     pub(super) fn taught(&self, error: GatewayError) -> GatewayError {
         let Some(item) = self.item else { return error };
         let schema = item.args_schema.as_deref();
+        let names = misspelt(schema, &self.arguments);
+        let error = names.iter().fold(error, |error, (wrong, meant)| {
+            error.adding(&format!("; `{wrong}` is unknown: did you mean `{meant}`?"))
+        });
         let error = error.with("arguments", signature(schema));
         let checker = self.schemas.and_then(|schemas| schemas.arguments().ok().flatten());
-        match checker.and_then(|checker| example(schema, checker, &self.arguments)) {
+        match checker.and_then(|checker| example(schema, checker, &spelt(&self.arguments, &names))) {
             Some(example) => error.with("example", example),
             None => error,
         }

@@ -42,6 +42,15 @@ const KEPT_BYTES: usize = 120;
 /// Values that an example is made of, at most.
 const MOST_VALUES: usize = 100;
 
+/// Unknown arguments for which likely ones are looked for, at most.
+const MOST_UNKNOWN: usize = 8;
+
+/// Bytes of a name that is compared with others, at most: comparing takes steps by the square of it.
+const LONGEST_NAME: usize = 64;
+
+/// Changes of letters between a name and the one that it may mean, at most.
+const MOST_CHANGES: usize = 3;
+
 /// How much a signature says.
 #[derive(Debug, Clone, Copy)]
 struct Detail {
@@ -105,9 +114,10 @@ fn clean(text: &str) -> Cow<'_, str> {
 fn written(root: &Value, arguments: &[Argument<'_>], count: usize, detail: Detail, level: usize) -> String {
     let mut shown: Vec<String> = Vec::new();
     for argument in arguments.iter().take(count) {
-        let plain = !argument.name.is_empty()
-            && argument.name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$'));
-        let name = if plain { Cow::Borrowed(argument.name) } else { Cow::Owned(json!(argument.name).to_string()) };
+        let name = match is_plain(argument.name) {
+            true => Cow::Borrowed(argument.name),
+            false => Cow::Owned(json!(argument.name).to_string()),
+        };
         let mark = if argument.required { "" } else { "?" };
         shown.push(match detail.types {
             true => format!("{name}{mark}: {}", kind(root, argument.schema, detail, level + 1)),
@@ -120,6 +130,11 @@ fn written(root: &Value, arguments: &[Argument<'_>], count: usize, detail: Detai
         left => shown.push(format!("…{left} more")),
     }
     format!("{{{}}}", shown.join(", "))
+}
+
+/// Whether a name can stand in a text as it is.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$'))
 }
 
 /// The type that `schema` describes, in the notation of TypeScript.
@@ -221,6 +236,66 @@ fn members<'s>(root: &'s Value, schema: &'s Value, level: usize, found: &mut Vec
 fn names_of(schema: &Value) -> impl Iterator<Item = &str> {
     let required = schema.get("required").and_then(Value::as_array);
     required.into_iter().flatten().filter_map(Value::as_str).take(MOST_ARGUMENTS)
+}
+
+/// Arguments among those `given` that `schema` does not name, each with the one that is not given and that it may mean: a
+/// required one, or any where the schema takes no others.
+pub(crate) fn misspelt<'a>(schema: Option<&'a Value>, given: &'a Value) -> Vec<(&'a str, &'a str)> {
+    /// What may name arguments in a way that is not followed here.
+    const UNFOLLOWED: [&str; 5] = ["anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"];
+    let Some((root, given)) = schema.zip(given.as_object()) else { return Vec::new() };
+    let Some(whole) = resolved(root, root).filter(|whole| UNFOLLOWED.iter().all(|key| whole.get(key).is_none())) else {
+        return Vec::new();
+    };
+    let mut arguments = Vec::new();
+    members(root, root, 0, &mut arguments);
+    if arguments.len() >= MOST_ARGUMENTS {
+        return Vec::new();
+    }
+    let is_comparable = |name: &str| name.len() <= LONGEST_NAME && is_plain(name);
+    let takes_others = whole.get("additionalProperties") != Some(&Value::Bool(false));
+    let is_known = |name: &str| arguments.iter().any(|argument| argument.name == name);
+    let is_missing = |argument: &&Argument<'_>| {
+        (argument.required || !takes_others) && !given.contains_key(argument.name) && is_comparable(argument.name)
+    };
+    let missing: Vec<&Argument<'_>> = arguments.iter().filter(is_missing).collect();
+    let unknown = given.keys().map(String::as_str).filter(|name| !is_known(name) && is_comparable(name));
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for name in unknown.take(MOST_UNKNOWN) {
+        let free = missing.iter().filter(|argument| found.iter().all(|(_, meant)| *meant != argument.name));
+        let likely =
+            free.filter_map(|argument| Some((changes(name, argument.name)?, !argument.required, argument.name)));
+        if let Some((.., meant)) = likely.min() {
+            found.push((name, meant));
+        }
+    }
+    found
+}
+
+/// Changes of letters from one name to the other, whatever their case; `None` where there are too many for a misspelling.
+fn changes(one: &str, other: &str) -> Option<usize> {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let (short, long) = (one.chars().count(), other.chars().count());
+    let (short, long) = (short.min(long), short.max(long));
+    let most = MOST_CHANGES.min(long / 3);
+    // So many letters are of one name alone.
+    if long - short > most {
+        return None;
+    }
+    Some(strsim::osa_distance(&one, &other)).filter(|changes| *changes <= most)
+}
+
+/// The same arguments, where these names are replaced.
+pub(crate) fn spelt(given: &Value, names: &[(&str, &str)]) -> Value {
+    let name = |name: &String| {
+        names.iter().find(|(wrong, _)| wrong == name).map_or(name.clone(), |(_, meant)| (*meant).to_owned())
+    };
+    match given {
+        Value::Object(members) if !names.is_empty() => {
+            members.iter().map(|(key, value)| (name(key), value.clone())).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
 }
 
 /// Arguments that `schema` accepts, as `checker` confirms: those that are required, and what fits of those that were
@@ -535,6 +610,68 @@ mod tests {
         let secret = json!({"title": format!("AKIA{}", "IOSFODNN7EXAMPLE"), "state": "closed"});
         let example = example_of(&issue, &secret).unwrap();
         assert_eq!((&example["title"], &example["state"]), (&json!("<title>"), &json!("closed")));
+    }
+
+    #[test]
+    fn a_misspelt_argument_is_told_and_its_value_kept() {
+        let object = |closed: bool, required: Value| {
+            json!({"type": "object", "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}, "id": {}},
+                "required": required, "additionalProperties": !closed})
+        };
+        let open = object(false, json!(["query"]));
+        let closed = object(true, json!(["query"]));
+        let cases = [
+            (&open, json!({"querry": "deploy"}), vec![("querry", "query")], json!({"query": "deploy"})),
+            (
+                &open,
+                json!({"qeury": "deploy", "limit": 3}),
+                vec![("qeury", "query")],
+                json!({"query": "deploy", "limit": 3}),
+            ),
+            (&open, json!({"QUERY": "deploy"}), vec![("QUERY", "query")], json!({"query": "deploy"})),
+            // The value is of another type.
+            (&open, json!({"querry": 5}), vec![("querry", "query")], json!({"query": "<query>"})),
+            // What is not needed, other words, short names, and what is there already.
+            (&open, json!({"limmit": 3}), vec![], json!({"query": "<query>", "limmit": 3})),
+            (&open, json!({"question": "deploy"}), vec![], json!({"query": "<query>", "question": "deploy"})),
+            (&open, json!({"query": 5, "querry": "deploy"}), vec![], json!({"query": "<query>", "querry": "deploy"})),
+            (
+                &closed,
+                json!({"query": "a", "limmit": 3, "di": 1}),
+                vec![("limmit", "limit")],
+                json!({"query": "a", "limit": 3}),
+            ),
+            (&closed, json!({"querry": "a", "queery": "b"}), vec![("querry", "query")], json!({"query": "a"})),
+        ];
+        for (schema, given, expected, example) in cases {
+            let found = misspelt(Some(schema), &given);
+            assert_eq!(found, expected, "{given}");
+            let made = example_of(schema, &spelt(&given, &found)).unwrap();
+            assert_eq!(made, example, "{given}");
+        }
+        // What a branch may name is not known to be wrong.
+        let branched =
+            json!({"properties": {"query": {}}, "required": ["query"], "anyOf": [{"properties": {"querry": {}}}]});
+        for (schema, given) in [
+            (Some(&branched), json!({"querry": 1})),
+            (None, json!({"querry": 1})),
+            (Some(&open), json!({"que\u{1b}ry": 1})),
+            (Some(&open), json!([1])),
+        ] {
+            assert_eq!(misspelt(schema, &given), [], "{given}");
+        }
+    }
+
+    #[test]
+    fn names_are_compared_in_time_whatever_the_schema() {
+        let names = |end: &str| (0..60).map(|number| format!("{}{number:02}{end}", "x".repeat(60))).collect::<Vec<_>>();
+        let properties: Map<String, Value> = names("").into_iter().map(|name| (name, json!({}))).collect();
+        let schema = json!({"properties": properties, "required": names("")});
+        let given: Map<String, Value> =
+            (0..100_000).map(|number| (format!("{}{number}", "x".repeat(55)), json!(1))).collect();
+        let start = std::time::Instant::now();
+        assert!(misspelt(Some(&schema), &given.into()).len() <= MOST_UNKNOWN);
+        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
     }
 
     #[test]
