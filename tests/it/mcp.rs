@@ -183,10 +183,46 @@ fn why_a_server_ended_is_shown_without_secrets() {
       caused by: the process has ended (exit status: 4); it printed: oh no
 
     exit 2
-    did not start; the others are served upstream=a fault=the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
     error: the gateway did not start
       caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the process has ended (exit status: 1); it printed: no such package; key ${env:A_KEY} / give another name
     ");
+}
+
+/// A look at servers of which none starts fails as serving them does, and gives no advice about tokens.
+#[test]
+fn nothing_is_previewed_where_nothing_starts() {
+    let files = Files::new();
+    let unset = r#"{"command": "sh", "env": {"K": "${env:NOT_THERE}"}}"#;
+    files.write("gateway.json", format!(r#"{{"upstreams": {{"a": {unset}}}}}"#));
+    let allowed = format!(
+        r#"{{"upstreams": {{"a": {unset}}}, "startup": {{"min_healthy_upstreams": 0, "fail_on_empty_catalog": false}}}}"#
+    );
+    files.write("allowed.json", allowed);
+    let mut shown = Vec::new();
+    for words in [
+        &["preview", "--config", "gateway.json"][..],
+        &["preview", "--config", "gateway.json", "--format", "json"],
+        &["serve", "--config", "gateway.json", "--dry-run"],
+    ] {
+        shown.push(files.run(&[&["mcp"], words].concat()).shown());
+    }
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 2
+    error: the gateway did not start; contextweaver mcp doctor --config gateway.json says what to fix
+      caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the variable `NOT_THERE` is not set; set it in the gateway's environment and start it again
+
+    exit 2
+    {"schema_version":1,"kind":"error","message":"the gateway did not start; contextweaver mcp doctor --config gateway.json says what to fix\n  caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the variable `NOT_THERE` is not set; set it in the gateway's environment and start it again"}
+
+    exit 2
+    error: the gateway did not start
+      caused by: 0 of 1 upstreams started, but `startup.min_healthy_upstreams` is 1: a: the variable `NOT_THERE` is not set; set it in the gateway's environment and start it again
+    "#);
+    let allowed = files.run(&["mcp", "preview", "--config", "allowed.json"]);
+    assert_eq!(allowed.code, 0, "{}", allowed.shown());
+    assert!(
+        !allowed.stdout.contains("passthrough") && allowed.stdout.contains("a: the variable `NOT_THERE` is not set")
+    );
 }
 
 /// A server that colours a part of a secret, divides it into lines and breaks off in it, which ends whatever it is asked.
@@ -257,11 +293,8 @@ fn a_configuration_is_previewed_and_examined() {
     next, when that is fixed: contextweaver mcp doctor --config gateway.json
     "#);
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
-    exit 1
-    error: none.yaml: there is no such file
-      name a file that exists, or create one with `mcp import --write` or `mcp add`
-    1 error, 0 warnings, 0 notes
-    next, when that is fixed: contextweaver mcp doctor --config none.yaml
+    exit 2
+    error: none.yaml: there is no such file; name a file that exists, or create one with `mcp import --write` or `mcp add`
     ");
 }
 
@@ -2306,6 +2339,16 @@ fn the_gateway_is_tried_without_a_client() {
     let stats = files.run(&["mcp", "stats", "--format", "json"]);
     let stats: serde_json::Value = serde_json::from_str(&stats.stdout).unwrap();
     assert_eq!(stats["savings"]["spent"]["calls"], 2, "{stats}");
+    // Neither is the first called where the second is no tool: a word is easily taken for an argument.
+    for words in [&["remember", "key=b", "value=c", "no-such-tool"][..], &["notes:list", "lamp"]] {
+        let refused = call(words);
+        let word = words.last().unwrap();
+        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{}", refused.shown());
+        let told = format!("error: `{word}`: no such tool is in the catalog now; ");
+        let how = "; nothing was called. An argument of a tool is written NAME=VALUE\n";
+        assert!(refused.stderr.starts_with(&told) && refused.stderr.ends_with(how), "{}", refused.shown());
+    }
+    assert!(!call(&["notes:list"]).stdout.contains("b: c"));
     // With a catalog there is no server.
     files.write("tools.json", TOOLS);
     let found = call(&["--catalog", "tools.json", "tool_browse", "query=deploy", "--format", "json"]);

@@ -26,7 +26,7 @@ use contextweaver_gateway::{CatalogFile, Gateway, GatewayConfig, LocalSession, M
 Without a TOOL, it lists the tools that a client sees. Arguments of a tool follow its name: NAME=VALUE, repeatable, or \
 one JSON object. A VALUE that is JSON counts as such (limit=5, draft=true); quote it twice for a text (id='\"5\"'). \
 In mode `gateway`, a TOOL of a server is called through tool_execute. Several tools are called one after the other, in \
-one session, until one fails.
+one session, until one fails; none is called if one of the names is unknown.
 
 The servers are started, and tools are really called. Exit codes: 0 all calls succeeded, 1 a tool failed, 2 error.
 
@@ -138,11 +138,21 @@ async fn serve(gateway: &Arc<Gateway>, calls: &[Call], format: Format, out: &mut
         }
         return Ok(Outcome::Ok);
     }
+    let (mode, is_listed) = (gateway.config().mode, |call: &Call| tools.iter().any(|tool| tool.name == call.tool));
+    // A word that was meant as an argument is taken for a tool: before it is known that none is, nothing may be called.
+    for call in calls.iter().filter(|call| !is_listed(call)) {
+        let reason = match mode {
+            Mode::Gateway => client.find(&call.tool).err().map(|error| error.message().to_owned()),
+            Mode::Proxy | Mode::Passthrough => Some("no such tool is listed".to_owned()),
+        };
+        if let Some(reason) = reason {
+            bail!("`{}`: {reason}; nothing was called. An argument of a tool is written NAME=VALUE", shown(&call.tool));
+        }
+    }
     let (mut results, mut outcome) = (Vec::new(), Outcome::Ok);
     for call in calls {
-        let is_listed = tools.iter().any(|tool| tool.name == call.tool);
         // The tools of the servers are behind this one, and it knows their short names too.
-        let result = if !is_listed && gateway.config().mode == Mode::Gateway {
+        let result = if !is_listed(call) && mode == Mode::Gateway {
             client.call("tool_execute", &json!({"tool_id": call.tool, "args": call.arguments})).await
         } else {
             client.call(&call.tool, &call.arguments).await

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::block_on;
 use super::chain::{self, Started, Values};
@@ -47,6 +47,12 @@ pub(in crate::cli) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let (config, clients) = (args.started.config.path()?, &args.started.client);
+    if !config.exists() {
+        bail!(
+            "{}: there is no such file; name a file that exists, or create one with `mcp import --write` or `mcp add`",
+            config.display()
+        );
+    }
     let files = Files::default().read("--config", [&config]).read("--client", clients);
     files.page(&args.html).check()?;
     args.html.iter().try_for_each(|path| writable("--html", path))?;

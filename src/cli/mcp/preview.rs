@@ -8,14 +8,15 @@ use anyhow::{Context, Result, anyhow};
 use super::block_on;
 use super::chain::{self, Started};
 use crate::cli::terminal::line;
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Format, Outcome, counted, note, print_json};
 use contextweaver_core::text::grouped;
 use contextweaver_gateway::{Gateway, GatewayConfig, Preview};
 
 /// Show what a configuration or a catalog would serve, and the tokens that this saves
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The servers of a configuration are started for it; one that does not start is named, and the others are shown.
+The servers of a configuration are started for it; one that does not start is named, and the others are shown. If none
+starts, it fails as `mcp serve` does.
 
 Examples:
   contextweaver mcp preview
@@ -46,22 +47,26 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             config
         }
     };
-    let found = block_on(async {
-        let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
+    let doctor = next
+        .as_ref()
+        .map(|(_, path)| format!("contextweaver mcp doctor{}{}", chain::flag(path), chain::clients(clients)));
+    let (found, templates) = block_on(async {
+        let gateway = Gateway::start(config.for_a_look()).await.with_context(|| match &doctor {
+            Some(doctor) => format!("the gateway did not start; {doctor} says what to fix"),
+            None => "the gateway did not start".to_owned(),
+        })?;
         let found = Preview::of(&gateway).await;
+        let templates = gateway.catalog().listings.values().map(|listing| listing.templates.len()).sum();
         gateway.close().await;
-        found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))
+        Ok((found.map_err(|error| anyhow!("the tools cannot be listed: {}", error.message))?, templates))
     })?;
     match args.format {
         Format::Json => print_json(out, "mcp preview", &found)?,
         Format::Text => {
-            print(out, &found, args.top)?;
-            if let Some((next, path)) = next {
-                let serves_nothing = found.upstreams.iter().all(|upstream| upstream.fault.is_some());
-                note(&match serves_nothing {
-                    true => {
-                        format!("next: contextweaver mcp doctor{}{}", chain::flag(&path), chain::clients(clients))
-                    }
+            print(out, &found, templates, args.top)?;
+            if let (Some((next, _)), Some(doctor)) = (next, doctor) {
+                note(&match serves_nothing(&found) {
+                    true => format!("next: {doctor}"),
                     false if found.surface_tokens > found.direct_tokens => {
                         next.replacen("next: ", "next, if you want the gateway all the same: ", 1)
                     }
@@ -73,13 +78,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
-fn print(out: &mut dyn Write, found: &Preview, top: usize) -> Result<()> {
+/// Whether none of the servers of a configuration started. A catalog has no servers.
+fn serves_nothing(found: &Preview) -> bool {
+    !found.upstreams.is_empty() && found.upstreams.iter().all(|upstream| upstream.fault.is_some())
+}
+
+fn print(out: &mut dyn Write, found: &Preview, templates: usize, top: usize) -> Result<()> {
     let counts = &found.counts;
     writeln!(
         out,
         "{} tools, {} resources, {} prompts; {} definitions left out",
         counts.tools, counts.resources, counts.prompts, counts.left_out
     )?;
+    if templates > 0 {
+        let templates = counted(templates, "template");
+        writeln!(out, "and {templates} of resources, which `catalog inspect` counts as resources")?;
+    }
     writeln!(
         out,
         "mode {}: {} tokens for {} listed tools, where all definitions take {} (cl100k_base)",
@@ -88,7 +102,7 @@ fn print(out: &mut dyn Write, found: &Preview, top: usize) -> Result<()> {
         found.surface_tools,
         grouped(found.direct_tokens)
     )?;
-    if found.surface_tokens > found.direct_tokens {
+    if found.surface_tokens > found.direct_tokens && !serves_nothing(found) {
         writeln!(out, "{}", chain::COSTS_MORE)?;
     }
     if !found.upstreams.is_empty() {

@@ -633,22 +633,27 @@ fn check_start(
     listed: &Listed,
     kept: &BTreeMap<String, Arc<Listing>>,
 ) -> Result<(), StartError> {
-    let mut reasons = Vec::new();
+    let mut failed = Vec::new();
     for (name, upstream) in &config.upstreams {
         let server = upstream.namespace.as_deref().unwrap_or(name);
         if let Some(Err(fault)) = listed.get(server).filter(|_| !kept.contains_key(server)) {
             if upstream.required || config.startup.mode == StartMode::Strict {
                 return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
             }
-            let fault = fault.in_full();
-            tracing::warn!(upstream = %name, %fault, "did not start; the others are served");
-            reasons.push(format!("{name}: {fault}"));
+            failed.push((name, fault.in_full()));
         }
     }
     let (of, least) = (config.upstreams.len(), config.startup.min_healthy_upstreams.min(config.upstreams.len()));
-    let healthy = of - reasons.len();
+    let healthy = of - failed.len();
     if healthy < least {
+        let reasons: Vec<String> = failed.iter().map(|(name, fault)| format!("{name}: {fault}")).collect();
         return Err(StartError::TooFew { healthy, of, least, reasons: reasons.join("; ") });
+    }
+    for (name, fault) in failed {
+        match healthy {
+            0 => tracing::warn!(upstream = %name, %fault, "did not start"),
+            _ => tracing::warn!(upstream = %name, %fault, "did not start; the others are served"),
+        }
     }
     Ok(())
 }

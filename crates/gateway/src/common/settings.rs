@@ -82,6 +82,14 @@ pub(crate) enum ExpandError {
     NoFiles(String),
 }
 
+/// That these variables are not set, in the words of [`ExpandError::Unset`]: whoever reads one message finds the others.
+pub(crate) fn unset(variables: &[String]) -> String {
+    match variables {
+        [one] => format!("the variable `{one}` is not set"),
+        several => format!("the variables `{}` are not set", several.join("`, `")),
+    }
+}
+
 /// Replaces every `${env:NAME}` in `text` with the value that `environment` has for `NAME`.
 ///
 /// # Errors

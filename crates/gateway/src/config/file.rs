@@ -442,12 +442,13 @@ impl GatewayConfig {
         self
     }
 
-    /// The same configuration for a preview: nothing is written, and the gateway starts with whatever it can reach.
+    /// The same configuration for a preview: nothing is written, and the gateway starts with whatever it can reach; with
+    /// nothing only where the configuration allows that.
     #[must_use]
     pub fn for_a_look(self) -> Self {
         let mut config = self.without_a_trace();
         config.startup.mode = StartMode::Degraded;
-        config.startup.min_healthy_upstreams = 0;
+        config.startup.min_healthy_upstreams = config.startup.min_healthy_upstreams.min(1);
         config.startup.fail_on_empty_catalog = false;
         for upstream in config.upstreams.values_mut() {
             upstream.required = false;

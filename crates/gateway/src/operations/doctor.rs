@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
 use crate::common::program::quoted;
-use crate::common::settings::is_loopback;
+use crate::common::settings::{is_loopback, unset};
 use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
 use crate::guard::config::{GuardConfig, StatePlace};
@@ -258,7 +258,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
     for name in missing.into_inner().into_iter().filter(|name| !of_servers.contains(name)) {
         complaints.push(Complaint::error(
             place.clone(),
-            format!("the variable `{name}` is not set"),
+            unset(std::slice::from_ref(&name)),
             "set it in the environment that starts the gateway",
         ));
     }
@@ -418,7 +418,7 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
         ),
         Target::Unset { variables } => complaints.push(Complaint::error(
             format!("upstreams.{name}"),
-            format!("not set: {}", variables.join(", ")),
+            unset(variables),
             "set it in the gateway's environment, for instance under `env` of the gateway's entry in the client's \
              file; if it is set there, name that file with --client",
         )),
@@ -1014,8 +1014,8 @@ upstreams:
 ";
         insta::assert_snapshot!(examined(text), @r"
     Error diagnostics: the folder FOLDER/no does not exist
-    Error upstreams.a: not set: UNSET_A
-    Error upstreams.b: not set: UNSET_B
+    Error upstreams.a: the variable `UNSET_A` is not set
+    Error upstreams.b: the variable `UNSET_B` is not set
     Error upstreams.c.url: its address is not an http or https URL
     Error upstreams.d.command: `./b.sh` is not a program
     ");
@@ -1054,7 +1054,7 @@ upstreams:
         let server = format!("{{command: sh, args: [-c, 'touch {}'], env: {{T: '${{env:UNSET}}'}}}}", mark.display());
         for needed in ["", "startup: {mode: strict}\n"] {
             let found = examined(&format!("{needed}http: {{tokens: []}}\nupstreams: {{a: {server}}}\n"));
-            assert!(found.contains("Error upstreams.a: not set: UNSET"), "{found}");
+            assert!(found.contains("Error upstreams.a: the variable `UNSET` is not set"), "{found}");
             assert!(!mark.exists(), "it was started");
         }
         let found = examined("{http: {token: '${env:UNSET}'}, upstreams: {a: {command: 'true'}}}");

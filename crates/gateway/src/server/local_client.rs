@@ -15,12 +15,14 @@ use tokio::sync::mpsc;
 
 use super::gateway::Gateway;
 use crate::catalog::serving::StartError;
+use crate::common::error::{Code, GatewayError};
 use crate::config::file::GatewayConfig;
 use crate::protocol::message::{Outcome, Raw, RpcError};
 use crate::protocol::versions::LEGACY_VERSIONS;
 use crate::results::artifacts::Artifacts;
 use crate::results::holdings::Holdings;
 use crate::session::client::{Caller, Session};
+use crate::tools::execute::find;
 use contextweaver_context::event::{ArtifactRef, Handle};
 use contextweaver_context::store::{ArtifactStore, StoreError};
 
@@ -83,6 +85,18 @@ impl LocalSession {
             arguments: &'c A,
         }
         self.request("tools/call", &Call { name: tool, arguments }).await
+    }
+
+    /// Whether a call of `tool_execute` with this name leads to a tool that is served, or to one that is kept back for a while.
+    ///
+    /// # Errors
+    /// It leads nowhere, or to several; the message names the nearest.
+    pub fn find(&self, tool: &str) -> Result<(), GatewayError> {
+        match find(&self.gateway.catalog(), self.gateway.config().mode, tool) {
+            Err(error) if error.code == Code::HydrateFailed => Err(error),
+            // A call may be made later, and says by itself why not now.
+            _ => Ok(()),
+        }
     }
 
     /// The definitions of `tools/list`, all pages together, each as it is sent.

@@ -38,6 +38,7 @@ use super::toolset::Toolset;
 use super::vetting::{Reviewed, Vetting};
 use crate::common::masks::Masks;
 use crate::common::secret::Secret;
+use crate::common::settings::unset;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
 use crate::protocol::listing::{Listing, ServerInfo};
@@ -637,8 +638,9 @@ impl Upstream {
                 Link::Http(HttpLink::open_stream(named, client, address, MESSAGE_LIMIT, events).await?)
             }
             Target::Unset { variables } => {
-                let names = variables.join(", ");
-                return Err(Fault::Unavailable(format!("set {names} in the gateway's environment and start it again")));
+                let unset = unset(variables);
+                let reason = format!("{unset}; set it in the gateway's environment and start it again");
+                return Err(Fault::Unavailable(reason));
             }
             Target::Documents { folder } => {
                 Link::InProcess(InProcess::new(made(folder.clone(), documents::server).await?))
