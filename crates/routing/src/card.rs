@@ -460,24 +460,79 @@ fn three_digits(number: f64) -> String {
 }
 
 /// `text` if it fits; else its longest prefix of whole sentences that fits; else the longest prefix that fits
-/// together with an ellipsis; else nothing.
+/// together with an ellipsis; else nothing. A note that it begins with is left out where nothing else would be left.
 fn truncate(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
     }
-    // A sentence ends before a space, where no token reaches across, so each further sentence costs tokens: the first
-    // that does not fit ends the search.
-    match sentence_ends(text).take_while(|end| fits(&text[..*end])).last() {
-        Some(end) => text[..end].to_owned(),
-        None => hard_cut(text, fits),
+    if let Some(sentences) = whole_sentences(text, &fits) {
+        return sentences.to_owned();
     }
+    let cut = hard_cut(text, &fits);
+    let note = leading_note(text);
+    if note == 0 || cut.trim_end_matches(ELLIPSIS).len() > note {
+        return cut;
+    }
+    let rest = text[note..].trim_start();
+    if fits(rest) {
+        return rest.to_owned();
+    }
+    whole_sentences(rest, &fits).map_or_else(|| hard_cut(rest, &fits), str::to_owned)
 }
 
-/// The byte offsets behind the sentences of a single-line text, ascending.
+/// The longest prefix of whole sentences that fits. A sentence ends before a space, where no token reaches across, so each
+/// further sentence costs tokens: the first that does not fit ends the search.
+fn whole_sentences(text: &str, fits: impl Fn(&str) -> bool) -> Option<&str> {
+    sentence_ends(text).map(|end| &text[..end]).take_while(|sentences| fits(sentences)).last()
+}
+
+/// The byte offsets behind the sentences of a single-line text, ascending: none inside parentheses, nor in a leading note.
 fn sentence_ends(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let (inside, note) = (parentheses(text), leading_note(text));
+    let is_inside = move |end: usize| {
+        let next = inside.partition_point(|(_, close)| *close < end);
+        inside.get(next).is_some_and(|(open, _)| *open < end)
+    };
     text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).filter(move |end| {
         let (before, after) = text.split_at(*end);
-        (after.is_empty() || after.starts_with(' ')) && !is_abbreviation(before.rsplit(' ').next().unwrap_or(before))
+        (after.is_empty() || after.starts_with(' '))
+            && *end > note
+            && !is_inside(*end)
+            && !is_abbreviation(before.rsplit(' ').next().unwrap_or(before))
+    })
+}
+
+/// Where the outermost parentheses that are closed open and close, ascending. One that is never closed is a mere character.
+fn parentheses(text: &str) -> Vec<(usize, usize)> {
+    let (mut open, mut pairs) = (Vec::new(), Vec::new());
+    for (at, parenthesis) in text.match_indices(['(', ')']) {
+        if parenthesis == "(" {
+            open.push(at);
+        } else if let Some(start) = open.pop() {
+            while pairs.last().is_some_and(|(inner, _)| *inner > start) {
+                pairs.pop();
+            }
+            pairs.push((start, at));
+        }
+    }
+    pairs
+}
+
+/// The length of the parenthesised notes that a text begins with, and of the marks behind them; 0 if no words follow.
+fn leading_note(text: &str) -> usize {
+    let mut end = 0;
+    for (open, close) in parentheses(text) {
+        if text[end..open].contains(char::is_alphanumeric) {
+            break;
+        }
+        end = close + 1;
+    }
+    if end == 0 {
+        return 0;
+    }
+    text[end..].find(char::is_alphanumeric).map_or(0, |_| {
+        let marks = text[end..].find(|mark| !matches!(mark, '.' | '!' | '?' | ':' | ',' | ';')).unwrap_or(0);
+        end + marks
     })
 }
 
@@ -635,6 +690,12 @@ mod tests {
             format!("Opens 2. {filler}"),
             format!("Is it open? Yes.No {filler}"),
             format!("{filler}. End."),
+            format!("Lists what is open (issues. Drafts too.) and done. {filler}"),
+            format!("Lists what is :( open (or. {filler}"),
+            format!("(Alpha. {filler}) Asks the assistant. {filler}"),
+            format!("(Alpha). (Beta, too.) Asks the assistant. {filler}"),
+            format!("(Alpha. {filler}) {filler}"),
+            format!("(Alpha. {filler})"),
             filler.replace(' ', ""),
             "查询天气预报。".repeat(40),
             "👩‍👩‍👧‍👦".repeat(40),
@@ -647,6 +708,12 @@ mod tests {
         60 Opens 2. and then it goes on about many other things that nobody needs to know and then it goes on about many other things that nobody needs to know and then it…
         28 Is it open?
         60 and then it goes on about many other things that nobody needs to know and then it goes on about many other things that nobody needs to know and then it goes on about many…
+        38 Lists what is open (issues. Drafts too.) and done.
+        32 Lists what is :( open (or.
+        29 Asks the assistant.
+        37 (Alpha). (Beta, too.) Asks the assistant.
+        60 and then it goes on about many other things that nobody needs to know and then it goes on about many other things that nobody needs to know and then it goes on about many…
+        60 (Alpha. and then it goes on about many other things that nobody needs to know and then it goes on about many other things that nobody needs to know and then it goes…
         60 andthenitgoesonaboutmanyotherthingsthatnobodyneedstoknowandthenitgoesonaboutmanyotherthingsthatnobodyneedstoknowand…
         60 查询天气预报。查询天气预报。查询天气预报。查询天气预报。查询天气预报。…
         60 👩‍👩‍👧‍👦👩‍👩‍👧‍👦…
