@@ -323,7 +323,94 @@ pub(super) fn is_none(value: &Value, in_tools: bool) -> Option<Fault> {
     if of_fastmcp && members.get("enabled") == Some(&Value::Bool(false)) {
         return Some(Fault::new("its server has switched it off"));
     }
-    bedrock::is_none(members).filter(|_| in_tools)
+    let of_provider = || run_by_provider(members).map(by_provider);
+    bedrock::is_none(members).or_else(of_provider).filter(|_| in_tools)
+}
+
+/// What a provider runs itself that stands beside functions in one definition. The functions are read nevertheless.
+pub(super) fn beside_functions(value: &Value) -> Option<Fault> {
+    let members = value.as_object().filter(|members| gemini::is_list(members))?;
+    let own: Vec<&str> = members.keys().map(String::as_str).filter(|key| OF_GEMINI.contains(key)).collect();
+    match own.as_slice() {
+        [] => None,
+        [one] => Some(by_provider(one)),
+        several => {
+            Some(Fault::new(format!("`{}` are run by the provider and have no definitions", several.join("`, `"))))
+        }
+    }
+}
+
+/// The tools of its own that Gemini has, by the member that asks for one.
+const OF_GEMINI: [&str; 13] = [
+    "googleSearch",
+    "google_search",
+    "googleSearchRetrieval",
+    "google_search_retrieval",
+    "codeExecution",
+    "code_execution",
+    "urlContext",
+    "url_context",
+    "googleMaps",
+    "google_maps",
+    "computerUse",
+    "computer_use",
+    "fileSearch",
+];
+
+/// How the types begin under which other providers list tools of their own, without a name.
+const OF_PROVIDERS: [&str; 18] = [
+    "apply_patch",
+    "bash",
+    "browser_search",
+    "code_execution",
+    "code_interpreter",
+    "computer",
+    "document_library",
+    "file_search",
+    "image_generation",
+    "local_shell",
+    "mcp",
+    "memory",
+    "shell",
+    "text_editor",
+    "tool_search",
+    "web_fetch",
+    "web_search",
+    "x_search",
+];
+
+/// The name of a tool that a provider runs itself: it has no schema, and there is nothing to choose it by.
+fn run_by_provider(members: &Map<String, Value>) -> Option<&str> {
+    if frameworks::is_of_provider(members) {
+        return members.get("id").and_then(Value::as_str);
+    }
+    let is_known = |kind: &str| {
+        OF_PROVIDERS
+            .iter()
+            .any(|known| kind.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('_')))
+    };
+    let kind = typed(members).filter(|kind| is_dated(kind) || is_known(kind) && !members.contains_key("name"));
+    let kind = kind.filter(|_| !["input_schema", "inputSchema"].iter().any(|key| members.contains_key(*key)));
+    let by_key = || {
+        let is_own = !members.is_empty() && members.keys().all(|key| OF_GEMINI.contains(&key.as_str()));
+        members.keys().next().map(String::as_str).filter(|_| is_own)
+    };
+    kind.or_else(by_key).filter(|_| !is_definition(members))
+}
+
+/// The type of a definition, where it says more than that it is a function.
+fn typed(members: &Map<String, Value>) -> Option<&str> {
+    members.get("type").and_then(Value::as_str).filter(|kind| !["function", "custom"].contains(kind))
+}
+
+/// Whether a type ends in a day, as those of Anthropic's own tools do.
+fn is_dated(kind: &str) -> bool {
+    let (before, date) = kind.rsplit_once('_').unwrap_or_default();
+    !before.is_empty() && date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn by_provider(name: &str) -> Fault {
+    Fault::new(format!("`{}` is run by the provider and has no definition", super::load::shortened(name)))
 }
 
 /// What a definition is.
@@ -375,21 +462,8 @@ pub(super) fn name_of(value: &Value) -> &str {
     names.iter().find_map(|pointer| value.pointer(pointer)?.as_str()).unwrap_or("")
 }
 
-/// Why an entry of a list of tools is not a definition: providers list their own tools (search, code execution) by
-/// type alone, and there is nothing to choose them by.
+/// Why an entry of a list of tools is not a definition.
 fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
-    const GEMINI: [&str; 10] = [
-        "googleSearch",
-        "google_search",
-        "googleSearchRetrieval",
-        "codeExecution",
-        "code_execution",
-        "urlContext",
-        "url_context",
-        "googleMaps",
-        "computerUse",
-        "fileSearch",
-    ];
     if members.contains_key("lc") {
         let fault = Fault::new("a LangChain dump without a schema");
         return Some(fault.with_fix("write the tool's `name`, `description` and `args_schema`"));
@@ -401,27 +475,15 @@ fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
         let fault = Fault::new("a JSON Schema without a name");
         return Some(fault.with_fix("give it a `title`, or make it the `inputSchema` of a tool with a `name`"));
     }
-    let typed = members.get("type").and_then(Value::as_str).filter(|kind| !["function", "custom"].contains(kind));
-    let dated = |kind: &&str| {
-        let (before, date) = kind.rsplit_once('_').unwrap_or_default();
-        !before.is_empty() && date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let by_type = typed.filter(|kind| {
-        dated(kind) && !members.contains_key("input_schema") && !members.contains_key("inputSchema")
-            || !members.contains_key("name") && !members.contains_key("functionDeclarations")
-    });
-    let by_key = || members.keys().next().filter(|key| members.len() == 1 && GEMINI.contains(&key.as_str()));
-    let name = match members.get("id").and_then(Value::as_str).or(typed) {
-        Some(id) if frameworks::is_of_provider(members) => id,
-        _ => by_type.or_else(|| by_key().map(String::as_str)).filter(|_| !is_definition(members))?,
-    };
-    let name = super::load::shortened(name);
+    let nameless = typed(members).filter(|_| !members.contains_key("name") && !is_definition(members))?;
+    let name = super::load::shortened(nameless);
     // No provider has a dot in a type; a path to a class is how a framework writes its own.
-    if !frameworks::is_of_provider(members) && name.contains('.') {
+    if name.contains('.') {
         let fault = Fault::new(format!("a definition of the type `{name}` is of no known form"));
         return Some(fault.with_fix("write it as MCP has it: `name`, `description` and `inputSchema`"));
     }
-    Some(Fault::new(format!("`{name}` is run by the provider and has no definition")).with_fix("remove it"))
+    let fault = Fault::new(format!("a definition of the type `{name}` has no `name`"));
+    Some(fault.with_fix("give it one, or remove it"))
 }
 
 /// A tool with this schema, and in its metadata what is left of the definition.

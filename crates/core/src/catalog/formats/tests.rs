@@ -757,11 +757,7 @@ fn operations_in_yaml_are_tools() {
 #[test]
 fn what_is_no_tool_is_refused_with_its_place() {
     let documents = [
-        json!([{"type": "web_search_preview"}]),
-        json!([{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]),
-        json!([{"googleSearch": {}}]),
-        json!({"tools": {"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider-defined", "id": "openai.web_search", "args": {}}}}),
-        json!({"weather": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider", "id": "openai.web_search", "name": "web", "args": {"maxUses": 3}}}),
+        json!([{"type": "tool", "description": "d"}]),
         json!([{"type": "haystack.tools.tool.Tool", "data": {"name": "x", "description": "d", "parameters": schema()}}]),
         json!([{"type": "function", "function": {"description": "nameless"}}]),
         json!([{"type": "function", "function": {"name": "x", "parameters": [1]}}]),
@@ -785,11 +781,7 @@ fn what_is_no_tool_is_refused_with_its_place() {
         message.split_once("a.json: ").unwrap().1.replace(", or leave it out with --lenient", "") + "\n"
     });
     insta::assert_snapshot!(messages.collect::<String>(), @r#"
-    tools[0]: `web_search_preview` is run by the provider and has no definition; remove it
-    tools[0] `web_search`: `web_search_20250305` is run by the provider and has no definition; remove it
-    tools[0]: `googleSearch` is run by the provider and has no definition; remove it
-    tools["web"]: `openai.web_search` is run by the provider and has no definition; remove it
-    "web": `openai.web_search` is run by the provider and has no definition; remove it
+    tools[0]: a definition of the type `tool` has no `name`; give it one, or remove it
     tools[0]: a definition of the type `haystack.tools.tool.Tool` is of no known form; write it as MCP has it: `name`, `description` and `inputSchema`
     tools[0]: `name` is missing or empty; correct it
     tools[0] `x`: `parameters` must be an object, not an array; correct it
@@ -1314,6 +1306,11 @@ fn marks_of_what_is_kept_come_in_the_order_that_is_taken() {
 fn what_is_no_tool_that_is_offered_is_left_out_of_every_load() {
     let documents = [
         json!({"toolConfig": {"tools": [{"toolSpec": {"name": "a", "inputSchema": {"json": schema()}}}, {"cachePoint": {"type": "default"}}, {"systemTool": {"name": "nova_grounding"}}]}}),
+        json!([{"name": "a", "input_schema": schema()}, {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}, {"type": "computer_20250124", "name": "computer", "display_width_px": 9}]),
+        json!([{"type": "function", "name": "a", "parameters": schema()}, {"type": "web_search_preview"}, {"type": "file_search", "vector_store_ids": ["v"]}, {"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "computer_use_preview", "environment": "browser"}, {"type": "mcp", "server_label": "s", "server_url": "u"}]),
+        json!([{"functionDeclarations": [{"name": "a"}], "googleSearch": {}}, {"google_search": {}}, {"url_context": {}, "code_execution": {}}]),
+        json!({"tools": {"a": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider-defined", "id": "openai.web_search", "args": {}}}}),
+        json!({"a": {"description": "d", "inputSchema": {"jsonSchema": schema()}}, "web": {"type": "provider", "id": "openai.web_search", "name": "web", "args": {"maxUses": 3}}}),
         json!({"server": {"name": "d"}, "tools": [{"key": "a", "name": "a", "input_schema": schema(), "enabled": true}, {"key": "b", "name": "b", "input_schema": schema(), "enabled": false}],
             "resources": [{"key": "r", "uri": "a:b", "name": "r", "enabled": false}], "prompts": [{"key": "p", "name": "p", "enabled": false}]}),
     ];
@@ -1327,13 +1324,25 @@ fn what_is_no_tool_that_is_offered_is_left_out_of_every_load() {
             .map(|left_out| format!("{}: {}\n", left_out.place.split_once("a.json: ").unwrap().1, left_out.reason));
         left_out.collect::<String>()
     });
-    insta::assert_snapshot!(shown.collect::<String>(), @r"
+    insta::assert_snapshot!(shown.collect::<String>(), @r#"
     tools[1]: `cachePoint` is a mark and no tool
     tools[2]: `nova_grounding` is run by the provider and has no definition
+    tools[1] `web_search`: `web_search_20250305` is run by the provider and has no definition
+    tools[2] `computer`: `computer_20250124` is run by the provider and has no definition
+    tools[1]: `web_search_preview` is run by the provider and has no definition
+    tools[2]: `file_search` is run by the provider and has no definition
+    tools[3]: `code_interpreter` is run by the provider and has no definition
+    tools[4]: `computer_use_preview` is run by the provider and has no definition
+    tools[5]: `mcp` is run by the provider and has no definition
+    tools[0]: `googleSearch` is run by the provider and has no definition
+    tools[1]: `google_search` is run by the provider and has no definition
+    tools[2]: `url_context` is run by the provider and has no definition
+    tools["web"]: `openai.web_search` is run by the provider and has no definition
+    "web": `openai.web_search` is run by the provider and has no definition
     tools[1] `b`: its server has switched it off
     resources[0] `r`: its server has switched it off
     prompts[0] `p`: its server has switched it off
-    ");
+    "#);
 }
 
 #[test]

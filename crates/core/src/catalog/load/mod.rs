@@ -554,6 +554,9 @@ fn take_in(
         sieve.skip(place.error(fault));
         return Ok(());
     }
+    if let Some(fault) = formats::beside_functions(&value).filter(|_| in_tools) {
+        sieve.skip(place.error(fault));
+    }
     let found = match place.form {
         Form::Tools | Form::Functions | Form::Whole => formats::read(value, place.key.as_deref()),
         Form::ServerTools => Found::One(ToolFormat::Mcp, Fields::new(value).and_then(mcp::tool)),
