@@ -49,6 +49,11 @@ impl Problem {
         Self { kind: Kind::Unprocessable, message: format!("`{member}`: {}", causes(error).join(": ")) }
     }
 
+    /// What a request says cannot be done, in words.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Unprocessable, message: message.into() }
+    }
+
     /// The request lacks something, or has too much.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self { kind: Kind::BadRequest, message: message.into() }

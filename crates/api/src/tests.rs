@@ -64,12 +64,19 @@ fn the_body_of_each_path_on_the_page_is_answered() {
         .collect();
     let paths: BTreeSet<&str> = bodies.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, OPERATIONS.iter().map(|operation| operation.path).collect());
-    let tools = r#"[{"name": "get_oncall", "description": "Say who is on call."}, {"name": "rollback"}]"#;
-    let router = Router::from_json(tools).unwrap();
+    let served = page.split_once("serve --catalog ").and_then(|(_, rest)| rest.split_whitespace().next()).unwrap();
+    let tools = std::fs::read_to_string(format!("{}/../../{served}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let router = Router::from_json(&tools).unwrap();
     let engines = Engines::new(Some(router), RoutingConfig::default(), ContextConfig::default());
     for (path, body) in bodies {
         let answer = ask(&engines, &path, &body).unwrap_or_else(|problem| panic!("{path} {body}: {problem}"));
         assert_eq!(answer["schema_version"], 1, "{path} {body}: {answer}");
+        if path == "/v1/route" {
+            assert_eq!(
+                (&answer["no_tool_fits"], answer["choices"][0]["card"]["name"].as_str()),
+                (&json!(false), Some("set_lights"))
+            );
+        }
     }
 }
 
@@ -113,6 +120,23 @@ fn wrong_requests_name_what_is_wrong() {
         ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 1.5}), 400, "`top_k`: expected a whole number"),
         ("/v1/route", json!({"top_k": 1e20, "query": "a:b", "catalog": tools}), 400, "to 9007199254740991 at line 1"),
         ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": null}), 400, "null"),
+        (
+            "/v1/route",
+            json!({"query": "x", "top_k": "3"}),
+            400,
+            "takes: `top_k`: invalid type: string \"3\", expected a whole number at line 1",
+        ),
+        ("/v1/route", json!({"a\n": 1, "query": 7}), 400, "unknown field"),
+        ("/v1/route", json!({"catalog": tools, "query": 7, "tags": []}), 400, "`query`: invalid type: integer `7`"),
+        (
+            "/v1/route",
+            json!({"query": "x", "tags": ["a", {"b": 1}]}),
+            400,
+            "`tags`: invalid type: map, expected a string",
+        ),
+        ("/v1/route", json!({"query": "", "catalog": tools}), 422, "`query`: it is empty"),
+        ("/v1/route", json!({"query": " ", "catalog": tools}), 422, "`query`: it is empty"),
+        ("/v1/route", json!("x"), 400, "it is no object; send one"),
         ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
         ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),
         ("/v1/compile", json!({"conversation": [], "phase": "sing"}), 400, "sing"),
@@ -151,6 +175,20 @@ fn wrong_requests_name_what_is_wrong() {
     for (path, body, status, said) in table {
         let problem = ask(&engines(), path, &body).unwrap_err();
         assert!(problem.kind.status() == status && problem.message.contains(said), "{path} {body}: {problem:?}");
+    }
+}
+
+#[test]
+fn a_body_that_is_no_json_says_so() {
+    let table = [
+        ("", "the body is empty; send an object of JSON"),
+        (" \n", "the body is empty; send an object of JSON"),
+        ("nojson", "the body is not JSON: expected ident at line 1 column 2"),
+        (r#"{"query": "#, "the body is not JSON: EOF while parsing a value at line 1 column 10"),
+    ];
+    for (body, said) in table {
+        let problem = engines().answer(Engines::at("/v1/route").unwrap(), body.as_bytes()).unwrap_err();
+        assert_eq!((problem.kind, problem.message.as_str()), (Kind::BadRequest, said), "{body}");
     }
 }
 

@@ -8,9 +8,13 @@ mod handoff;
 mod route;
 mod view;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::engines::Engines;
@@ -49,26 +53,38 @@ struct Remarked<T> {
 
 /// The request in a body.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    let wrong = |error: serde_json::Error| {
-        let text = error.to_string();
-        // What reads a number does not know the name of its member.
-        let name = text.starts_with(WHOLE).then(|| member_before(body, &error)).flatten();
-        let name = name.map(|name| format!("`{name}`: ")).unwrap_or_default();
-        Problem::bad(format!("the body is not what this path takes: {name}{text}"))
-    };
-    // An array would be taken for the members in their order.
-    if body.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Problem::bad("the body is not what this path takes: it is an array; send an object".to_owned()));
+    let wrong = |text: &str| Problem::bad(format!("the body is not what this path takes: {text}"));
+    match body.trim_ascii_start().first() {
+        None => return Err(Problem::bad("the body is empty; send an object of JSON")),
+        // An array would be taken for the members in their order.
+        Some(b'[') => return Err(wrong("it is an array; send an object")),
+        _ => {}
     }
-    serde_json::from_slice(body).map_err(wrong)
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        Category::Data if !body.trim_ascii_start().starts_with(b"{") => wrong("it is no object; send one"),
+        Category::Data => {
+            // What reads a number does not say what it is for.
+            let text = error.to_string().replace("expected f64", WHOLE);
+            let name = member_at(body, &error).map(|name| format!("`{name}`"));
+            let name = name.filter(|name| !text.contains(name)).map(|name| format!("{name}: ")).unwrap_or_default();
+            wrong(&format!("{name}{text}"))
+        }
+        Category::Syntax | Category::Eof | Category::Io => Problem::bad(format!("the body is not JSON: {error}")),
+    })
 }
 
-/// The name of the member whose number ends where the error is.
-fn member_before<'b>(body: &'b [u8], error: &serde_json::Error) -> Option<&'b str> {
+/// The name of the member of the body in which the error is.
+fn member_at<'b>(body: &'b [u8], error: &serde_json::Error) -> Option<Cow<'b, str>> {
+    /// Borrows a text that has no escapes.
+    #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+    struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+
     let text = std::str::from_utf8(body).ok()?;
-    let lines: usize = text.split_inclusive('\n').take(error.line() - 1).map(str::len).sum();
-    let (start, _) = text.get(..lines + error.column())?.rsplit_once(':')?;
-    Some(start.trim_end().strip_suffix('"')?.rsplit_once('"')?.1)
+    let members: BTreeMap<Name<'_>, &RawValue> = serde_json::from_str(text).ok()?;
+    let lines: usize = text.split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
+    let start = |value: &RawValue| value.get().as_ptr().addr() - text.as_ptr().addr();
+    let before = members.into_iter().filter(|(_, value)| start(value) < lines + error.column());
+    before.max_by_key(|(_, value)| start(value)).map(|(Name(name), _)| name)
 }
 
 /// A member that may be absent; `null` is a value of another type.

@@ -47,6 +47,9 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
     let format = request.tools_as.as_deref().map(ToolFormat::of_request).transpose();
     let format = format.map_err(|error| Problem::bad(format!("`as`: {error}")))?;
+    if request.query.trim().is_empty() {
+        return Err(Problem::refused("`query`: it is empty; say what you want done"));
+    }
     let router = engines.router(request.catalog.as_deref())?;
     let query = Query {
         query: request.query,
