@@ -28,7 +28,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::files::Files;
+use super::files::{Files, is_stream};
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::engine::Engine;
 use contextweaver_bench::eval::files::replace_file;
@@ -271,12 +271,17 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     if args.html {
         let results = workspace.path("scorecard/results");
-        Files::default().read("the scorecard", [results]).page([&args.out]).check()?;
+        let file = Some(&args.out).filter(|path| !is_stream(path));
+        Files::default().read("the scorecard", [results]).page(file).check()?;
     }
     let paths: Vec<String> = if args.html {
         let bar = run::progress(0);
         let report = scorecard::html(workspace, &|what| bar.set_message(what.to_owned()))?;
         bar.finish_and_clear();
+        if is_stream(&args.out) {
+            out.write_all(report.as_bytes())?;
+            return Ok(Outcome::Ok);
+        }
         replace_file(&args.out, report.as_bytes())?;
         vec![args.out.display().to_string()]
     } else {

@@ -1,13 +1,13 @@
 //! `build`: an index and graph on disk, so that `route` starts without building them.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::files::{Overwrite, begins_as};
+use super::files::{Overwrite, begins_as, is_stream, shown, words_about};
 use super::source::{CatalogSource, read_config};
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, counted, print_json};
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_routing::{INDEX_FILE, Router, save};
 
@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The file to write
+    /// The file to write; `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
@@ -38,7 +38,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
     let router = Router::build(catalog, config)?;
-    replace_file(&args.out, &save(&router)?)?;
+    let index = save(&router)?;
+    match is_stream(&args.out) {
+        true => out.write_all(&index)?,
+        false => replace_file(&args.out, &index)?,
+    }
+    let mut words = io::stderr();
+    let out = words_about(&args.out, out, &mut words);
     let (index, graph) = (router.index(), router.choice_graph()?);
     if args.format == Format::Json {
         let result = serde_json::json!({
@@ -48,8 +54,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         print_json(out, "build", &result)?;
         return Ok(Outcome::Ok);
     }
-    let sizes = [(index.items(), "items"), (index.terms(), "terms"), (index.postings_total(), "postings")];
-    let sizes: Vec<String> = sizes.iter().map(|(number, what)| format!("{number} {what}")).collect();
-    writeln!(out, "wrote {}: {}, {} graph nodes", args.out.display(), sizes.join(", "), graph.len())?;
+    let sizes = [
+        (index.items(), "item"),
+        (index.terms(), "term"),
+        (index.postings_total(), "posting"),
+        (graph.len(), "graph node"),
+    ];
+    let sizes = sizes.map(|(number, what)| counted(number, what)).join(", ");
+    writeln!(out, "wrote {}: {sizes}", shown(&args.out, "standard output"))?;
     Ok(Outcome::Ok)
 }

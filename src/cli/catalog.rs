@@ -477,22 +477,35 @@ fn listed(names: &[String]) -> String {
 /// What a provider refuses, and what a list that is written here has in its place.
 fn describe_refused(what: &Refused) -> String {
     match what {
-        Refused::ArgumentNames { names } => format!("the names of arguments {}; they are renamed", listed(names)),
+        Refused::ArgumentNames { names } => {
+            format!("the names of arguments {}; `catalog convert` renames them", listed(names))
+        }
         Refused::Root { keywords } => {
-            format!("{} at the root of the argument schema; it becomes one object", listed(keywords))
+            format!("{} at the root of the argument schema; `catalog convert` makes it one object", listed(keywords))
         }
         Refused::References { references } => {
-            format!("references that lead nowhere, {}; anything is allowed there", listed(references))
+            format!("references that lead nowhere, {}; `catalog convert` allows anything there", listed(references))
         }
-        Refused::Patterns { patterns } => format!("the patterns {}; they are left out", listed(patterns)),
-        Refused::Discriminator => "`strict` with `oneOf` and a `discriminator`; it becomes `anyOf`".to_owned(),
-        Refused::Strict => "`strict` with a schema that does not keep to its rules; it is left out".to_owned(),
-        Refused::OlderDraft => "keywords of older drafts of JSON Schema; they are rewritten".to_owned(),
-        Refused::ArrayWithoutItems => "arrays without `items`; it is added".to_owned(),
-        Refused::EmptyValues => "lists of values that are empty, or have an empty one; these are left out".to_owned(),
-        Refused::NotAnObject => "arguments that are not an object; the tool is left out".to_owned(),
-        Refused::InvalidSchema => "an argument schema that is not valid; the tool is left out".to_owned(),
-        Refused::TakesText => "a tool that takes a text; it is left out".to_owned(),
+        Refused::Patterns { patterns } => {
+            let patterns: Vec<String> = patterns.iter().map(|pattern| format!("`{}`", shown(pattern))).collect();
+            format!("the patterns {}; `catalog convert` leaves them out", patterns.join(", "))
+        }
+        Refused::Discriminator => {
+            "`strict` with `oneOf` and a `discriminator`; `catalog convert` makes it `anyOf`".to_owned()
+        }
+        Refused::Strict => {
+            "`strict` with a schema that does not keep to its rules; `catalog convert` leaves `strict` out".to_owned()
+        }
+        Refused::OlderDraft => "keywords of older drafts of JSON Schema; `catalog convert` rewrites them".to_owned(),
+        Refused::ArrayWithoutItems => "arrays without `items`; `catalog convert` adds it".to_owned(),
+        Refused::EmptyValues => {
+            "lists of values that are empty, or have an empty one; `catalog convert` leaves these out".to_owned()
+        }
+        Refused::NotAnObject => "arguments that are not an object; `catalog convert` leaves the tool out".to_owned(),
+        Refused::InvalidSchema => {
+            "an argument schema that is not valid; `catalog convert` leaves the tool out".to_owned()
+        }
+        Refused::TakesText => "a tool that takes a text; `catalog convert` leaves it out".to_owned(),
     }
 }
 
@@ -567,7 +580,8 @@ fn describe_change(change: &Change, kind: Kind) -> String {
             let value = |value: &Value| if value.is_null() { "absent".to_owned() } else { value.to_string() };
             format!("annotation {key:?}: {} -> {}", value(old), value(new))
         }
-        Change::Member { key } => format!("{} {key:?}: differs", kind.name()),
+        Change::Member { key, members } if members.is_empty() => format!("{} {key:?}: differs", kind.name()),
+        Change::Member { key, members } => format!("{} {key:?}: differs in {}", kind.name(), listed(members)),
     }
 }
 

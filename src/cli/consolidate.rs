@@ -1,14 +1,14 @@
 //! `consolidate`: what several sessions say, as one memory.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::files::{Files, Overwrite};
+use super::files::{Files, Overwrite, is_stream, shown, words_about};
 use super::ingest::prefix;
 use super::session::{context_config, load};
-use super::{Format, Outcome, counted, note, print_json};
+use super::{Format, Outcome, counted, note, print_document, print_json};
 use contextweaver_context::memory::{Agreement, Consolidated, Day, MemoryFile, Rules, Standing, consolidate};
 use contextweaver_context::store::Session;
 use contextweaver_core::files::ReadError;
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// Sessions and memories: FILE, or FILE@DAY
     #[arg(required = true, value_name = "SESSION")]
     sessions: Vec<String>,
-    /// The memory file to write
+    /// The memory file to write; `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
@@ -78,7 +78,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let taken: Vec<Consolidated<'_>> =
         sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
     let made = consolidate(&taken, &memories, &rules, &config)?;
-    made.save(&args.out)?;
+    match is_stream(&args.out) {
+        true => print_document(out, &made)?,
+        false => made.save(&args.out)?,
+    }
+    let mut words = io::stderr();
+    let out = words_about(&args.out, out, &mut words);
     for session in made.sessions.iter().filter(|session| session.left_out > 0) {
         note(&format!("note: {}: {} statements were not read; there are too many", session.name, session.left_out));
     }
@@ -107,7 +112,7 @@ pub(super) fn memory(path: &Path) -> Result<Option<MemoryFile>> {
 fn print(path: &Path, made: &MemoryFile, out: &mut dyn Write) -> Result<()> {
     let facts = |standing: Standing| made.facts.iter().filter(|fact| fact.standing == standing).count();
     let faded = made.episodes.iter().filter(|episode| episode.standing == Standing::Faded).count();
-    writeln!(out, "wrote {}: a memory of {}", path.display(), counted(made.sessions.len(), "session"))?;
+    writeln!(out, "wrote {}: a memory of {}", shown(path, "standard output"), counted(made.sessions.len(), "session"))?;
     writeln!(
         out,
         "  facts     {} in force, {} waiting for another session, {} faded",

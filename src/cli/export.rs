@@ -7,8 +7,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use super::files::{Files, Overwrite};
-use super::ingest::{prefix, read};
+use super::files::{Files, Overwrite, read_input, write_result};
+use super::ingest::prefix;
 use super::session::load;
 use super::{Outcome, note};
 use contextweaver_context::adapters::{
@@ -17,7 +17,6 @@ use contextweaver_context::adapters::{
 };
 use contextweaver_context::event::{ItemKind, ToolOutput};
 use contextweaver_context::store::Results;
-use contextweaver_core::files::replace_file;
 
 /// Write a conversation in the format of a provider or another program
 #[derive(Debug, clap::Args)]
@@ -116,10 +115,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         To::Facts => facts_to_lines(&conversation.facts),
         To::Episodes => episodes_to_lines(&conversation.episodes),
     };
-    match &args.out {
-        Some(path) => replace_file(path, text.as_bytes())?,
-        None => out.write_all(text.as_bytes())?,
-    }
+    write_result(args.out.as_deref(), text.as_bytes(), out)?;
     Ok(Outcome::Ok)
 }
 
@@ -127,7 +123,7 @@ fn conversation(args: &Args) -> Result<Conversation> {
     match (&args.events, &args.session) {
         (Some(path), _) => {
             let place = path.display().to_string();
-            let (format, mut conversation) = recognise(&read(path)?, &prefix(path)).context(place)?;
+            let (format, mut conversation) = recognise(&read_input(path)?, &prefix(path)).context(place)?;
             if args.to != To::Format(format) {
                 remark(&conversation.remarks);
             }

@@ -1,13 +1,13 @@
 //! What a command reads and what it writes: no output may be an input, or another output.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Stderr, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::note;
 use contextweaver_core::catalog::folder_files;
-use contextweaver_core::files::{open_kept_file, replace_file, replace_file_with};
+use contextweaver_core::files::{open_kept_file, read_at_most, read_file, replace_file, replace_file_with};
 
 /// The files of a command, each with the option that names it.
 #[derive(Default)]
@@ -48,6 +48,9 @@ impl Files {
     /// Names both, or the file that is no page.
     pub(super) fn check(&self) -> Result<()> {
         for (number, (option, path)) in self.written.iter().enumerate() {
+            if is_stream(path) && *option != OUT {
+                bail!("{option} -: only {OUT} can be standard output; name a file");
+            }
             let others = self.read.iter().chain(self.written.iter().take(number));
             let same = |(_, other): &&(&str, PathBuf)| canonical(path).is_some_and(|one| canonical(other) == Some(one));
             if let Some((other, at)) = others.clone().find(same) {
@@ -79,7 +82,7 @@ impl Overwrite {
     /// # Errors
     /// Names the file.
     pub(super) fn check(&self, out: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
-        let holds_something = out.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+        let holds_something = !is_stream(out) && out.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
         if self.force || !holds_something || std::fs::read(out).is_ok_and(|bytes| is_one(&bytes)) {
             return Ok(());
         }
@@ -92,6 +95,24 @@ pub(super) fn begins_as(bytes: &[u8], format: &str) -> bool {
     const LOOKED_AT: usize = 100;
     let start = bytes.get(..LOOKED_AT).unwrap_or(bytes);
     String::from_utf8_lossy(start).contains(&format!("\"{format}\""))
+}
+
+/// The option that names the result of a command.
+const OUT: &str = "--out";
+
+/// Whether a path means standard output, or standard input where something is read.
+pub(super) fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A file that is written or read, as messages name it.
+pub(super) fn shown(path: &Path, stream: &'static str) -> String {
+    if is_stream(path) { stream.to_owned() } else { path.display().to_string() }
+}
+
+/// Where the words about a result go: not among its bytes.
+pub(super) fn words_about<'o>(result: &Path, out: &'o mut dyn Write, words: &'o mut Stderr) -> &'o mut dyn Write {
+    if is_stream(result) { words } else { out }
 }
 
 /// The option that names a page to write.
@@ -139,6 +160,31 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Writes the result of a command to the file of `--out`, or to standard output: without one, and for `-`.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write_result(path: Option<&Path>, bytes: &[u8], out: &mut dyn Write) -> Result<()> {
+    match path.filter(|path| !is_stream(path)) {
+        Some(path) => write(path, bytes),
+        None => Ok(out.write_all(bytes)?),
+    }
+}
+
+/// Larger inputs are refused: they are held in memory, and a device never ends.
+const MOST_READ: u64 = 1 << 30;
+
+/// The bytes of a file; of standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or has more than [`MOST_READ`] bytes.
+pub(super) fn read_input(path: &Path) -> Result<Vec<u8>> {
+    match is_stream(path) {
+        true => read_at_most(io::stdin().lock(), MOST_READ).context("standard input"),
+        false => Ok(read_file(path, MOST_READ)?),
+    }
+}
+
 /// As [`writable`], for files in a folder that is made with its missing parents.
 ///
 /// # Errors
@@ -161,7 +207,7 @@ pub(super) fn writable_in<'n>(option: &str, folder: &Path, names: impl IntoItera
 /// The path without links; of a file that does not exist yet, below its folder's. `None` for a stream or a device, which
 /// are written to and never replaced.
 fn canonical(path: &Path) -> Option<PathBuf> {
-    if path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+    if is_stream(path) || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         return None;
     }
     let path = std::path::absolute(path).ok()?;
@@ -243,6 +289,10 @@ mod tests {
         assert!(Files::default().page([at("new.html")]).check().is_ok());
         let streams = Files::default().read("--events", ["-"]).written("--out", ["-"]);
         assert!(streams.check().is_ok());
+        for option in ["--html", "--names", "--svg"] {
+            let said = Files::default().written(option, ["-"]).check().unwrap_err().to_string();
+            assert_eq!(said, format!("{option} -: only --out can be standard output; name a file"));
+        }
         #[cfg(unix)]
         assert!(Files::default().page(["/dev/null", "/dev/null"]).check().is_ok());
     }

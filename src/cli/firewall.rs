@@ -1,19 +1,18 @@
 //! `firewall`: what a prompt would get in place of one result.
 
-use std::fs;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use super::files::{read_input, shown};
 use super::{Format, Outcome, at_least_one, counted, note, print_json};
 use contextweaver_context::adapters::{Recognised, recognise_output};
 use contextweaver_context::event::{ContextItem, ItemKind, ToolOutput};
 use contextweaver_context::store::MemoryArtifacts;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
-use contextweaver_core::files::ReadError;
 use contextweaver_core::text::Estimator;
 
 /// Show what a prompt would get in place of a result
@@ -90,18 +89,12 @@ fn output(file: &Path) -> Result<ToolOutput> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
-    let shown = file.display();
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
-        bytes
-    } else if file.is_dir() {
-        bail!("{shown} is a directory; name a file in it");
-    } else {
-        fs::read(file).map_err(ReadError::at(file))?
-    };
+    if file.is_dir() {
+        bail!("{} is a directory; name a file in it", file.display());
+    }
+    let bytes = read_input(file)?;
     if bytes.is_empty() {
-        bail!("{shown} is empty; there is no result to show");
+        bail!("{} is empty; there is no result to show", shown(file, "standard input"));
     }
     Ok(bytes)
 }
@@ -116,7 +109,7 @@ mod tests {
     fn printed(name: &str, bytes: &[u8], options: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
-        fs::write(&file, bytes).unwrap();
+        std::fs::write(&file, bytes).unwrap();
         let mut arguments = vec!["contextweaver".into(), "firewall".into(), file.into_os_string()];
         arguments.extend(options.iter().map(std::ffi::OsString::from));
         let mut out = Vec::new();

@@ -7,13 +7,13 @@ mod draft;
 mod public;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
-use super::files::Files;
+use super::files::{Files, is_stream, shown, words_about};
 use super::{Format, Outcome, counted, print_json};
 use contextweaver_bench::eval::audit::{
     Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit,
@@ -121,7 +121,7 @@ pub(super) struct GrowArgs {
     /// Chooses the core of the catalog and the added tools
     #[arg(long, default_value_t = SEED)]
     seed: u64,
-    /// Where to write the catalog
+    /// Where to write the catalog; `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Where to write the queries that stay the same at every size
@@ -349,7 +349,12 @@ fn grow(args: &GrowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(path) = &args.queries_out {
         replace_file(path, files.queries.as_bytes())?;
     }
-    replace_file(&args.out, files.catalog.as_bytes())?;
+    match is_stream(&args.out) {
+        true => out.write_all(files.catalog.as_bytes())?,
+        false => replace_file(&args.out, files.catalog.as_bytes())?,
+    }
+    let mut words = io::stderr();
+    let out = words_about(&args.out, out, &mut words);
     let queries = files.queries.lines().count();
     if args.format == Format::Json {
         let result = serde_json::json!({
@@ -361,7 +366,7 @@ fn grow(args: &GrowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(
         out,
         "{}: {} tools; {queries} of the {} queries of {} stay",
-        args.out.display(),
+        shown(&args.out, "standard output"),
         args.size,
         base.queries.len(),
         base.name

@@ -1,12 +1,12 @@
 //! `handoff`: what the next agent, or an advisor, must know of a session, within a budget.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
 
-use super::files::{Files, Overwrite};
+use super::files::{Files, Overwrite, shown, words_about};
 use super::session::{SessionSource, context_config, refuse_other, save};
 use super::{Format, Outcome, counted, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
@@ -79,10 +79,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let pack = hand_off(&session.transcript, &memory, &request, &config);
     if let Some(path) = &args.out {
         let next = pack.session(&session.source, &session.artifacts)?;
-        save(&next, path)?;
+        save(&next, path, out)?;
         let contents = counted(next.artifacts.list()?.len(), "content");
-        note(&format!("wrote {}: {}, {contents}", path.display(), counted(next.transcript.len(), "event")));
+        let path = shown(path, "standard output");
+        note(&format!("wrote {path}: {}, {contents}", counted(next.transcript.len(), "event")));
     }
+    let mut words = io::stderr();
+    let out = match &args.out {
+        Some(path) => words_about(path, out, &mut words),
+        None => out,
+    };
     match args.format {
         Format::Json => print_json(out, "handoff", &pack)?,
         Format::Text => writeln!(out, "{}", pack.text)?,

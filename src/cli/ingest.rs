@@ -1,18 +1,17 @@
 //! `ingest`: a conversation of any known format becomes a session file.
 
-use std::io::{Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::files::{Files, Overwrite};
+use super::files::{Files, Overwrite, read_input, shown, words_about};
 use super::session::{context_config, refuse_other, save};
 use super::{Outcome, counted, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with, remember};
-use contextweaver_core::files::ReadError;
 
 /// Read a conversation in any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -23,7 +22,7 @@ pub(super) struct Args {
     /// The conversation; `-` is standard input
     #[arg(long, value_name = "FILE")]
     events: PathBuf,
-    /// The session file to write; an SQLite store if it ends in `.sqlite` or `.db`
+    /// The session file to write; an SQLite store if it ends in `.sqlite` or `.db`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
@@ -56,16 +55,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = config(args)?;
     let place = args.events.display().to_string();
     let hooks = outside::hooks(&config)?;
-    let ingested =
-        ingest_with(hooks.as_ref(), read(&args.events)?, &prefix(&args.events), &place, &config).context(place)?;
+    let ingested = ingest_with(hooks.as_ref(), read_input(&args.events)?, &prefix(&args.events), &place, &config)
+        .context(place)?;
     let session = &ingested.session;
-    let facts = args.facts.as_deref().map(|path| read_facts(&read(path)?).context(path.display().to_string()));
-    let more = args.episodes.as_deref().map(|path| read_episodes(&read(path)?).context(path.display().to_string()));
+    let facts = args.facts.as_deref().map(|path| read_facts(&read_input(path)?).context(path.display().to_string()));
+    let more =
+        args.episodes.as_deref().map(|path| read_episodes(&read_input(path)?).context(path.display().to_string()));
     let (facts, more) = (facts.transpose()?.unwrap_or_default(), more.transpose()?.unwrap_or_default());
     let notes = remember(session, hooks.as_ref(), facts, more, &config)?;
-    save(session, &args.out)?;
+    save(session, &args.out, out)?;
     ingested.remarks.iter().chain(&notes).for_each(|remark| note(&format!("note: {remark}")));
-    print(args, &ingested, out)?;
+    print(args, &ingested, words_about(&args.out, out, &mut io::stderr()))?;
     Ok(Outcome::Ok)
 }
 
@@ -80,15 +80,6 @@ fn config(args: &Args) -> Result<ContextConfig> {
     Ok(config)
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
-    if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
-        return Ok(bytes);
-    }
-    Ok(std::fs::read(path).map_err(ReadError::at(path))?)
-}
-
 /// What session lines without an id are called after.
 pub(super) fn prefix(path: &Path) -> String {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -101,7 +92,7 @@ fn print(args: &Args, Ingested { format, session, screened, .. }: &Ingested, out
     let artifacts = session.artifacts.list()?;
     let bytes: u64 = artifacts.iter().map(|artifact| artifact.size_bytes).sum();
     let events = counted(session.transcript.len(), "event");
-    writeln!(out, "wrote {}: {format}, {events}", args.out.display())?;
+    writeln!(out, "wrote {}: {format}, {events}", shown(&args.out, "standard output"))?;
     writeln!(out, "  events     {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
     writeln!(out, "  artifacts  {}, {bytes} bytes", artifacts.len())?;
     let (facts, episodes) = (session.facts.all()?.len(), session.episodes.all()?.len());

@@ -223,7 +223,7 @@ fn inspected(server: &Path) -> Result<tempfile::NamedTempFile> {
 }
 
 /// Writes all files into a folder beside, and gives it its name: there are all of them, or none.
-fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
+pub(super) fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
     let parent = folder_of(folder);
     let place = || folder.display().to_string();
     fs::create_dir_all(parent).with_context(place)?;

@@ -252,8 +252,14 @@ pub(crate) fn report(error: &anyhow::Error, arguments: impl IntoIterator<Item = 
     };
 }
 
-/// What the parser of the command line says of a number, as people say it.
+/// What the parser of the command line says of a number, as people say it; without its tip to take an unknown flag for a value,
+/// which nobody means.
 fn in_words(usage: &str) -> String {
+    let is_tip = |line: &str| line.contains("as a value, use") && line.contains("-- --");
+    let usage = match usage.split("\n\n").any(is_tip) {
+        true => usage.split("\n\n").filter(|part| !is_tip(part)).collect::<Vec<_>>().join("\n\n"),
+        false => usage.to_owned(),
+    };
     [
         ("invalid digit found in string", "give a whole number"),
         ("invalid float literal", "give a number"),
@@ -262,7 +268,7 @@ fn in_words(usage: &str) -> String {
         ("number too large to fit in target type", "the number is too large"),
     ]
     .into_iter()
-    .fold(usage.to_owned(), |usage, (theirs, ours)| usage.replace(theirs, ours))
+    .fold(usage, |usage, (theirs, ours)| usage.replace(theirs, ours))
 }
 
 /// An error and its causes on one line each.
@@ -328,6 +334,57 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    /// What a command writes to standard output, or its error.
+    fn ran(arguments: &[&str]) -> Result<String, String> {
+        let mut out = Vec::new();
+        let arguments = std::iter::once("contextweaver").chain(arguments.iter().copied()).map(Into::into);
+        match super::run(arguments, &mut out) {
+            Ok(_) => Ok(String::from_utf8_lossy(&out).into_owned()),
+            Err(error) => Err(super::in_words(&super::chain(&error))),
+        }
+    }
+
+    #[test]
+    fn a_result_for_standard_output_has_it_for_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (tools, chat, session) = (at("tools.json"), at("chat.json"), at("chat.session"));
+        std::fs::write(&tools, r#"[{"name": "pay", "description": "Pay a bill"}]"#).unwrap();
+        std::fs::write(&chat, r#"[{"role": "user", "content": "pay the bill"}]"#).unwrap();
+        ran(&["ingest", "--events", &chat, "--out", &session]).unwrap();
+        let gold = concat!(env!("CARGO_MANIFEST_DIR"), "/gold");
+        let table: [(&[&str], &str); 8] = [
+            (&["catalog", "convert", &tools, "--to", "mcp"], "{\n  \"tools\": ["),
+            (&["build", "--catalog", &tools], "{\"format\":\"contextweaver-index\""),
+            (&["ingest", "--events", &chat], "{\n\"format\": \"contextweaver-session\""),
+            (&["export", "--session", &session, "--to", "openai"], "["),
+            (&["handoff", "--session", &session, "--format", "json"], "{\n\"format\": \"contextweaver-session\""),
+            (&["consolidate", &session], "{\n  \"format\": \"contextweaver-memory\""),
+            (&["gold", "draft", "--catalog", &tools], "{\"id\":\"draft-001\""),
+            (&["gold", "grow", "workbench", "--gold", gold, "--grade", "sibling", "--size", "80"], "{"),
+        ];
+        for (command, begins) in table {
+            let written = ran(&[command, &["--out", "-"]].concat()).unwrap();
+            assert!(written.starts_with(begins), "{command:?}: {written:.200}");
+            assert!(!written.contains("wrote "), "{command:?}");
+        }
+        assert!(!std::path::Path::new("-").exists());
+        let names = ran(&["catalog", "convert", &tools, "--to", "openai", "--names", "-"]).unwrap_err();
+        assert_eq!(names, "--names -: only --out can be standard output; name a file");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_says_what_helps() {
+        for (arguments, said, unsaid) in [
+            (&["demo", "--format", "json"][..], "unexpected argument '--format' found", "-- --format"),
+            (&["route", "--catalog", "t", "-k", "-1", "x"], "give a whole number, at least 1", "-- -1"),
+            (&["print-tree"], "<--catalog <PATH>|--graph <FILE>>", "tip"),
+        ] {
+            let text = ran(arguments).unwrap_err();
+            assert!(text.contains(said) && !text.contains(unsaid), "{arguments:?}: {text}");
         }
     }
 

@@ -14,17 +14,18 @@ use contextweaver_routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_gr
 /// Show the choice graph for browsing a catalog
 #[derive(Debug, clap::Args)]
 #[command(
+    group(clap::ArgGroup::new("from").required(true).multiple(true)),
     after_help = "Examples:\n  contextweaver print-tree --catalog servers/ --depth 2\n  contextweaver print-tree --graph servers.cwx"
 )]
 pub(super) struct Args {
     /// Catalog file, or a folder with one file per server; may be repeated
-    #[arg(long, value_name = "PATH", required_unless_present = "graph")]
+    #[arg(long, value_name = "PATH", group = "from")]
     catalog: Vec<PathBuf>,
     /// Leave out what is malformed, report it, and continue with the rest
     #[arg(long)]
     lenient: bool,
     /// The graph of a file written by `contextweaver build`, instead of a catalog
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["catalog", "config"])]
+    #[arg(long, value_name = "FILE", group = "from", conflicts_with_all = ["catalog", "config"])]
     graph: Option<PathBuf>,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
@@ -66,6 +67,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 let indent = "  ".repeat(line.depth);
                 match line.kind {
                     "tool" => writeln!(out, "{indent}{}", line.label)?,
+                    // Its label has the number.
+                    "root" => writeln!(out, "{indent}{}  {}", line.label, line.path)?,
                     _ => writeln!(out, "{indent}{} ({})  {}", line.label, counted(line.items, "item"), line.path)?,
                 }
             }

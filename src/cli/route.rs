@@ -1,5 +1,6 @@
 //! `route`: a query in, cards out, with the reasons on request.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Catalog, Safety, SelectableItem, ToolFormat, Written, routing_decision};
 use contextweaver_core::files::ReadError;
 use contextweaver_routing::{
-    Choice, Explored, Filter, FilterError, History, Path, Provider, Pruned, Request, Route, RouteError, Router,
-    SCORE_UNITS, load,
+    Ambiguity, Choice, Explored, Filter, FilterError, History, Path, Provider, Pruned, Request, Route, RouteError,
+    Router, SCORE_UNITS, load,
 };
 
 /// Rank the tools of a catalog for a query
@@ -53,7 +54,14 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Number of tools to return [default: the configuration's]
-    #[arg(short = 'k', long, value_name = "N", value_parser = at_least_one, conflicts_with = "path")]
+    #[arg(
+        short = 'k',
+        long,
+        value_name = "N",
+        value_parser = at_least_one,
+        allow_negative_numbers = true,
+        conflicts_with = "path"
+    )]
     top_k: Option<NonZeroUsize>,
     /// Show what each score is made of
     #[arg(long, conflicts_with = "path")]
@@ -318,9 +326,37 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         }
     }
     if let Some(ambiguity) = &route.ambiguity {
-        writeln!(out, "\nclose call; ask the user: {}", ambiguity.question)?;
+        writeln!(out, "\nclose call: {}", fit_equally(route, ambiguity))?;
     }
     Ok(())
+}
+
+/// The namespace in an id.
+fn namespace_of(id: &str) -> &str {
+    id.split_once(':').map_or(id, |(namespace, _)| namespace)
+}
+
+/// What fits about equally, and what would decide it: the namespaces, or within one the tools.
+fn fit_equally(route: &Route, ambiguity: &Ambiguity) -> String {
+    let cards =
+        route.choices.iter().map(|choice| &choice.card).filter(|card| ambiguity.ids.iter().any(|id| id == card.id()));
+    let (mut namespaces, mut names): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for card in cards {
+        if !namespaces.contains(&namespace_of(card.id())) {
+            namespaces.push(namespace_of(card.id()));
+        }
+        names.push(card.name());
+    }
+    let is_of_several = namespaces.len() > 1;
+    let distinct: BTreeSet<&&str> = names.iter().collect();
+    let told_apart = distinct.len() == names.len() && names.iter().all(|name| !name.is_empty());
+    let (what, them) = match (is_of_several, told_apart) {
+        (true, _) => ("namespaces", namespaces),
+        (false, true) => ("tools", names),
+        (false, false) => ("tools", ambiguity.ids.iter().map(String::as_str).collect()),
+    };
+    let quoted: Vec<String> = them.iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {what} fit about equally: {}; say in the query which one you mean", quoted.len(), quoted.join(", "))
 }
 
 fn print_explored(explored: &Explored, out: &mut dyn Write) -> Result<()> {

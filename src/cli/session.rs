@@ -1,11 +1,12 @@
 //! The arguments that the commands on sessions share: a session file, and what a prompt is compiled for.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 
-use super::files::{Overwrite, begins_as};
+use super::files::{Overwrite, begins_as, is_stream};
 use super::outside;
 use contextweaver_context::adapters::SESSION_FILE;
 use contextweaver_context::event::Phase;
@@ -60,14 +61,17 @@ fn is_store(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sqlite" || end == "db")
 }
 
-/// Writes a session as what the name of the file says: `.sqlite` and `.db` are SQLite stores, everything else is a session
-/// file.
+/// Writes a session as what the name of the file says: `.sqlite` and `.db` are SQLite stores, `-` is standard output,
+/// everything else is a session file.
 ///
 /// A session file is replaced. A store is not: a program may be at work in it, so it must be new or empty.
 ///
 /// # Errors
 /// Names the file, when it cannot be written or is a store with something in it.
-pub(super) fn save(session: &Session, path: &Path) -> Result<()> {
+pub(super) fn save(session: &Session, path: &Path, out: &mut dyn Write) -> Result<()> {
+    if is_stream(path) {
+        return Ok(session.write(out)?);
+    }
     if !is_store(path) {
         return Ok(session.save(path)?);
     }

@@ -302,7 +302,7 @@ fn the_tools_found_are_the_list_of_a_request() {
 fn print_tree_shows_the_graph() {
     insta::assert_snapshot!(files().run(&["print-tree", "--catalog", "tools.json"]).shown(), @r"
     exit 0
-    4 items in 2 namespaces (4 items)  /
+    4 items in 2 namespaces  /
       forge: issue, repository (3 items)  /forge
         create_issue
         delete_repository

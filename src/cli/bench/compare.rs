@@ -32,6 +32,7 @@ use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::adapters::Conversation;
 use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_core::files::ReadError;
 use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
@@ -248,7 +249,7 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
     };
     let path = Path::new(argument);
     if path.is_file() && path.extension().is_none_or(|ending| ending != "toml") {
-        let bytes = fs::read(path).with_context(|| argument.to_owned())?;
+        let bytes = fs::read(path).map_err(ReadError::at(path))?;
         return Ok(Side::File { name: path.to_owned(), bytes, engine });
     }
     let engines = matrix::builtin_engines()?;
@@ -260,7 +261,7 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
         bail!("{argument}: it is not a results file, so `#{engine}` names nothing; leave it out");
     }
     if path.is_file() {
-        return configuration(path, &fs::read(path).with_context(|| argument.to_owned())?);
+        return configuration(path, &fs::read(path).map_err(ReadError::at(path))?);
     }
     if let Some(engine) = built_in {
         return Ok(Side::Engine(Box::new(engine.clone())));

@@ -43,6 +43,7 @@ use contextweaver_bench::report::html::{self, Failed, Ranked, Section};
 use contextweaver_bench::report::markup::visible;
 use contextweaver_bench::report::number::share;
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::files::ReadError;
 use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
@@ -579,7 +580,7 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
         ran.add(of_program(name, ProcessEngine::parse(command).map(engine), collection));
     }
     for (name, path) in &args.run {
-        let text = fs::read_to_string(path).with_context(|| path.clone())?;
+        let text = fs::read_to_string(path).map_err(ReadError::at(Path::new(path)))?;
         let imported = read_run(Path::new(path), &text, collection)?;
         let evaluation = evaluate_imported(collection, imported, PromptTokens::Count)?;
         ran.add(Ok(Measured { name: name.clone(), origin: Evidence::Imported, process: None, evaluation }));

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::cli::init::write_all;
 use crate::cli::{Outcome, schema};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::draft::Requests;
 use contextweaver_bench::eval::engine::RouterEngine;
-use contextweaver_bench::eval::files::{make_folder, replace_file};
+use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::matrix::DEFAULT;
 use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::record::Origin;
@@ -70,9 +71,12 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     // Everything is made, and checked, before the first file is written.
     let files = workspace(&args.folder, &source, args.queries.as_deref())?;
     let drafts = args.queries.is_none();
-    make_folder(&args.folder)?;
-    for (name, bytes) in files.iter().filter(|(name, _)| !kept || *name != CATALOG) {
-        replace_file(&place(name), bytes)?;
+    if args.folder.exists() {
+        for (name, bytes) in files.iter().filter(|(name, _)| !kept || *name != CATALOG) {
+            replace_file(&place(name), bytes)?;
+        }
+    } else {
+        write_all(&args.folder, &files)?;
     }
     let folder = args.folder.display();
     writeln!(out, "{folder}: a workspace with {GATE_FILE}, {SCHEMA}, {CATALOG}, {QUERIES} and {README}")?;

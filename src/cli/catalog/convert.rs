@@ -7,11 +7,10 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{LoadingArgs, counted};
-use crate::cli::files::{Files, Overwrite};
+use crate::cli::files::{Files, Overwrite, write_result};
 use crate::cli::tools::{WrittenFormat, write_names};
 use crate::cli::{Outcome, note};
 use contextweaver_core::catalog::{CallNames, LeftOut, ToolFormat, load, mcp_listing};
-use contextweaver_core::files::replace_file;
 
 /// The arguments of `catalog convert`.
 #[derive(Debug, Args)]
@@ -89,9 +88,6 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.names {
         write_names(path, &names, |_| true)?;
     }
-    match &args.out {
-        Some(path) => replace_file(path, text.as_bytes())?,
-        None => out.write_all(text.as_bytes())?,
-    }
+    write_result(args.out.as_deref(), text.as_bytes(), out)?;
     Ok(Outcome::Ok)
 }

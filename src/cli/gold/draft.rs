@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cli::files::Files;
-use crate::cli::ingest::{prefix, read};
+use crate::cli::files::{Files, is_stream, read_input};
+use crate::cli::ingest::prefix;
 use crate::cli::mcp::refuse_existing;
 use crate::cli::{counted, note};
 use contextweaver_bench::eval::draft::Requests;
@@ -44,7 +44,8 @@ pub(in crate::cli) struct DraftArgs {
 pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
     let files = Files::default().read("--session", &args.session).read("--catalog", &args.catalog);
     files.written("--out", &args.out).check()?;
-    if let Some(path) = &args.out {
+    let file = args.out.as_deref().filter(|path| !is_stream(path));
+    if let Some(path) = file {
         refuse_existing(path, args.force)?;
     }
     let catalog = match args.catalog.as_slice() {
@@ -53,7 +54,7 @@ pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
     };
     let mut requests = Requests::default();
     for path in &args.session {
-        requests.add(&read(path)?, &prefix(path)).with_context(|| path.display().to_string())?;
+        requests.add(&read_input(path)?, &prefix(path)).with_context(|| path.display().to_string())?;
     }
     let found = requests.drafts(catalog.as_ref());
     if !found.unknown.is_empty() {
@@ -63,8 +64,14 @@ pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
     if found.drafts.is_empty() {
         bail!("nothing to draft: no session has a request that led to the call of a known tool; give --catalog too");
     }
+    if found.requests == 0 && !args.session.is_empty() {
+        let sessions = if args.session.len() == 1 { "the session" } else { "the sessions" };
+        note(&format!(
+            "no draft is from {sessions}: no request there led to the call of a tool of the catalog; all are from definitions"
+        ));
+    }
     let text = found.to_jsonl();
-    match &args.out {
+    match file {
         None => out.write_all(text.as_bytes())?,
         Some(path) => {
             replace_private_file(path, text.as_bytes())?;

@@ -52,6 +52,9 @@ pub enum EvaluationsError {
     /// It is not JSON, or lacks a member.
     #[error("is it the results.json of a workspace or the output of `bench eval --format json`? {0}")]
     Form(#[from] serde_json::Error),
+    /// There is nothing in it.
+    #[error("it is empty")]
+    NoContent,
     /// Another version of the program wrote it.
     #[error("it has the form {0}, and this is {SCHEMA}; record it again")]
     Schema(u32),
@@ -80,6 +83,9 @@ impl Evaluations {
     /// # Errors
     /// [`EvaluationsError`] says what is wrong and where; a query that occurs twice is an error too.
     pub fn parse(bytes: &[u8]) -> Result<Self, EvaluationsError> {
+        if without_mark(bytes).trim_ascii().is_empty() {
+            return Err(EvaluationsError::NoContent);
+        }
         let file: Self = serde_json::from_slice(without_mark(bytes))?;
         if file.schema_version != SCHEMA {
             return Err(EvaluationsError::Schema(file.schema_version));
@@ -146,7 +152,9 @@ mod tests {
     fn what_is_wrong_with_a_file_is_said_with_its_place() {
         let file = |members: &str| format!(r#"{{"schema_version": 1, "inputs_sha256": "x", {members}}}"#);
         let table = [
-            (String::new(), "is it the results.json of a workspace or the output"),
+            (String::new(), "it is empty"),
+            ("\u{feff} \n".to_owned(), "it is empty"),
+            ("{".to_owned(), "is it the results.json of a workspace or the output"),
             ("{}".to_owned(), "`bench eval --format json`? missing field `inputs_sha256` at line 1 column 2"),
             (
                 r#"{"schema_version": 2, "inputs_sha256": "x", "evaluations": []}"#.to_owned(),

@@ -81,13 +81,13 @@ fn rests_on(verdict: &Decision, sets: usize, margin: f64, [figure, signed]: Figu
     let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
-        "  {} (90 % interval {} to {}) over {}{over}, of which {} differ; p = {}\n",
+        "  {} (90 % interval {} to {}) over {}{over}, of which {} differ; p {}\n",
         signed(*difference),
         signed(*low),
         signed(*high),
         counted(*queries, "query", "queries"),
         count(*differing),
-        chance(*p),
+        equals(*p),
     );
     if clusters < queries {
         let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
@@ -103,10 +103,10 @@ fn rests_on(verdict: &Decision, sets: usize, margin: f64, [figure, signed]: Figu
 
 /// Queries that lost and won their hit, or scores that fell and rose, with the exact probability of so uneven a split.
 fn hits(set: &SetComparison, of_ranks: bool) -> String {
-    let (lost, won, p) = (count(set.lost), count(set.won), chance(set.p_hits));
+    let (lost, won, p) = (count(set.lost), count(set.won), equals(set.p_hits));
     match of_ranks {
-        true => format!("hits in the first five: {lost} lost, {won} won; p = {p} (exact McNemar)"),
-        false => format!("scores: {lost} fell, {won} rose; p = {p} (exact sign test); higher counts as better"),
+        true => format!("hits in the first five: {lost} lost, {won} won; p {p} (exact McNemar)"),
+        false => format!("scores: {lost} fell, {won} rose; p {p} (exact sign test); higher counts as better"),
     }
 }
 
@@ -170,7 +170,25 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// A probability behind its name: `= .0020`, `< .0001`.
+fn equals(p: f64) -> String {
+    let figure = chance(p);
+    if figure.starts_with('<') { figure } else { format!("= {figure}") }
+}
+
 /// A probability.
 fn chance(p: f64) -> String {
     if p < 0.0001 { "< .0001".to_owned() } else { format!("{p:.4}").trim_start_matches('0').to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probability_is_equal_to_a_figure_or_below_one() {
+        for (p, expected) in [(1.0, "= 1.0000"), (0.002, "= .0020"), (0.0001, "= .0001"), (0.0, "< .0001")] {
+            assert_eq!(equals(p), expected);
+        }
+    }
 }

@@ -413,6 +413,16 @@ mod tests {
         )
     }
 
+    #[test]
+    fn the_nearest_name_has_the_namespace_that_ids_have() {
+        let tools = r#"[{"name": "list", "server": "Pet Shop"}, {"name": "list", "server": "b"}]"#;
+        let tools = Source { path: Path::new("catalog.json"), bytes: tools.as_bytes() };
+        let queries = r#"{"id": "1", "query": "a", "relevant": ["Pet Shop:lst"]}"#;
+        let queries = Source { path: Path::new("q.jsonl"), bytes: queries.as_bytes() };
+        let refused = Collection::from_bytes("c", Origin::Public, tools, queries).unwrap_err().to_string();
+        assert!(refused.ends_with("the nearest name is `pet-shop:list`"), "{refused}");
+    }
+
     fn refusal(lines: &str) -> String {
         collection(lines).unwrap_err().to_string()
     }

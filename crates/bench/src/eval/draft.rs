@@ -41,6 +41,8 @@ pub struct Draft {
 pub struct Drafts {
     /// In the order in which they were made.
     pub drafts: Vec<Draft>,
+    /// How many of them are requests of conversations; the others are definitions.
+    pub requests: usize,
     /// Names of called tools that the catalog does not have.
     pub unknown: BTreeSet<String>,
 }
@@ -110,6 +112,7 @@ impl Requests {
                 drafts.push(asked, relevant);
             }
         }
+        drafts.requests = drafts.drafts.len();
         for (number, item) in (0..).zip(catalog.into_iter().flat_map(Catalog::items)) {
             if item.kind.is_callable() && !named.contains(&number) {
                 drafts.push(&first_sentence(item), handles.get(number as usize).cloned().into_iter().collect());
@@ -354,6 +357,7 @@ mod tests {
         {"id":"draft-002","query":"mail the report","relevant":["mail:send_mail"],"draft":true}
         {"id":"draft-003","query":"git status: [address]","relevant":["git:git_status"],"draft":true}
         "#);
+        assert_eq!(drafts.requests, 3);
         assert_eq!(drafts.unknown.into_iter().collect::<Vec<_>>(), ["shell.run"]);
         assert_eq!(requests.drafts(None).drafts[0].relevant, ["git:git_log", "shell:run"]);
         assert!(requests.add(b"neither", "s").is_err());

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::adapters::{Conversation, SESSION_FILE};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Transcript, TranscriptError};
-use contextweaver_core::files::{WriteError, replace_file_with};
+use contextweaver_core::files::{ReadError, WriteError, replace_file_with};
 
 /// The version of the format that this program reads and writes.
 pub(super) const SCHEMA: u32 = 1;
@@ -54,13 +54,8 @@ pub enum Results {
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The file could not be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The file is of another kind.
     #[error("{}: not a session: {reason}", path.display())]
     Foreign {
@@ -187,7 +182,7 @@ impl Session {
     /// # Errors
     /// As [`Session::parse`], and [`SessionError::Read`] when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, SessionError> {
-        let bytes = std::fs::read(path).map_err(|source| SessionError::Read { path: path.to_owned(), source })?;
+        let bytes = std::fs::read(path).map_err(ReadError::at(path))?;
         Self::parse(&bytes, path)
     }
 

@@ -4,7 +4,7 @@
 //! and a tool that was renamed or whose server was renamed is the same tool. Only what finds no partner counts as
 //! added or removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -135,6 +135,9 @@ pub enum Change {
     Member {
         /// The key of the member.
         key: String,
+        /// For the metadata, the members of it that differ.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        members: Vec<String>,
     },
 }
 
@@ -315,7 +318,12 @@ fn changes(old: &SelectableItem, new: &SelectableItem, estimator: Estimator) -> 
     if old.safety != new.safety {
         changes.push(Change::Safety { old: old.safety, new: new.safety });
     }
-    changes.extend(item_changes(old, new).into_iter().map(|key| Change::Member { key: key.to_owned() }));
+    let member = |key: &str, members| Change::Member { key: key.to_owned(), members };
+    changes.extend(item_changes(old, new).into_iter().map(|key| member(key, Vec::new())));
+    let metadata = metadata_changes(old, new);
+    if !metadata.is_empty() {
+        changes.push(member("metadata", metadata));
+    }
     if let (Some(old), Some(new)) = (definition(old), definition(new)) {
         changes.extend(definition_changes(&old, &new));
     }
@@ -330,14 +338,6 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
     };
     // A move to another namespace is a rename, which already says that the server differs.
     let server = old.server == new.server || old.namespace != new.namespace;
-    // Where only one is as received, the metadata of the other holds what stands beside the fields in it.
-    let metadata = match old.raw.is_some() == new.raw.is_some() {
-        true => {
-            old.metadata == new.metadata
-                || unversioned(old, old.metadata.clone()) == unversioned(new, new.metadata.clone())
-        }
-        false => unversioned(old, all_metadata(old)) == unversioned(new, all_metadata(new)),
-    };
     let fields = [
         ("kind", old.kind == new.kind),
         ("server", server),
@@ -350,9 +350,23 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
         ("depends_on", old.depends_on == new.depends_on),
         ("provides", old.provides == new.provides),
         ("requires", old.requires == new.requires),
-        ("metadata", metadata),
     ];
     fields.into_iter().filter(|(_, same)| !same).map(|(field, _)| field).collect()
+}
+
+/// The members of the metadata that differ.
+fn metadata_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<String> {
+    if old.raw.is_some() == new.raw.is_some() && old.metadata == new.metadata {
+        return Vec::new();
+    }
+    // Where only one is as received, the metadata of the other holds what stands beside the fields in it.
+    let metadata = |item: &SelectableItem| match old.raw.is_some() == new.raw.is_some() {
+        true => unversioned(item, item.metadata.clone()),
+        false => unversioned(item, all_metadata(item)),
+    };
+    let (old, new) = (metadata(old), metadata(new));
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    keys.into_iter().filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
 }
 
 fn argument_changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Change> {
@@ -477,7 +491,7 @@ fn definition_changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec
     let mut changes = Vec::new();
     for (key, old, new) in differing(old, new) {
         if key != "annotations" {
-            changes.push(Change::Member { key });
+            changes.push(Change::Member { key, members: Vec::new() });
             continue;
         }
         let members = |value: Value| if let Value::Object(members) = value { members } else { Map::new() };

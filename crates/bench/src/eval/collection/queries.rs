@@ -238,10 +238,16 @@ impl<'a> Names<'a> {
         })
     }
 
-    fn nearest(&self, reference: &str) -> &str {
+    /// The name that is nearest, with the namespace in place of a server, as ids and cards have it.
+    fn nearest(&self, reference: &str) -> String {
         let full = self.by_server.keys().filter(|_| reference.contains(':')).map(String::as_str);
         let candidates = self.handles.iter().map(String::as_str).chain(full);
-        candidates.min_by_key(|candidate| (strsim::levenshtein(candidate, reference), *candidate)).unwrap_or_default()
+        let nearest = candidates.min_by_key(|candidate| (strsim::levenshtein(candidate, reference), *candidate));
+        let of_server = nearest.and_then(|nearest| self.by_server.get(nearest));
+        let item = of_server.and_then(|items| self.catalog.items().get(*items.first()? as usize));
+        let namespaced = item.map(|item| format!("{}:{}", item.namespace, item.name));
+        let namespaced = namespaced.filter(|name| self.by_server.get(name) == of_server);
+        namespaced.unwrap_or_else(|| nearest.unwrap_or_default().to_owned())
     }
 }
 
