@@ -61,6 +61,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (graph.len(), "graph node"),
     ];
     let sizes = sizes.map(|(number, what)| counted(number, what)).join(", ");
-    writeln!(out, "wrote {}: {sizes}", shown(&args.out, "standard output"))?;
+    writeln!(out, "wrote {}: {sizes}", shown(&args.out, "to standard output"))?;
     Ok(Outcome::Ok)
 }

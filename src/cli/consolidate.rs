@@ -112,7 +112,12 @@ pub(super) fn memory(path: &Path) -> Result<Option<MemoryFile>> {
 fn print(path: &Path, made: &MemoryFile, out: &mut dyn Write) -> Result<()> {
     let facts = |standing: Standing| made.facts.iter().filter(|fact| fact.standing == standing).count();
     let faded = made.episodes.iter().filter(|episode| episode.standing == Standing::Faded).count();
-    writeln!(out, "wrote {}: a memory of {}", shown(path, "standard output"), counted(made.sessions.len(), "session"))?;
+    writeln!(
+        out,
+        "wrote {}: a memory of {}",
+        shown(path, "to standard output"),
+        counted(made.sessions.len(), "session")
+    )?;
     writeln!(
         out,
         "  facts     {} in force, {} waiting for another session, {} faded",

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let next = pack.session(&session.source, &session.artifacts)?;
         save(&next, path, out)?;
         let contents = counted(next.artifacts.list()?.len(), "content");
-        let path = shown(path, "standard output");
+        let path = shown(path, "to standard output");
         note(&format!("wrote {path}: {}, {contents}", counted(next.transcript.len(), "event")));
     }
     let mut words = io::stderr();

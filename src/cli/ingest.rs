@@ -92,7 +92,7 @@ fn print(args: &Args, Ingested { format, session, screened, .. }: &Ingested, out
     let artifacts = session.artifacts.list()?;
     let bytes: u64 = artifacts.iter().map(|artifact| artifact.size_bytes).sum();
     let events = counted(session.transcript.len(), "event");
-    writeln!(out, "wrote {}: {format}, {events}", shown(&args.out, "standard output"))?;
+    writeln!(out, "wrote {}: {format}, {events}", shown(&args.out, "to standard output"))?;
     writeln!(out, "  events     {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
     writeln!(out, "  artifacts  {}, {bytes} bytes", artifacts.len())?;
     let (facts, episodes) = (session.facts.all()?.len(), session.episodes.all()?.len());

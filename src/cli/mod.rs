@@ -359,12 +359,12 @@ mod tests {
         let table: [(&[&str], &str); 8] = [
             (&["catalog", "convert", &tools, "--to", "mcp"], "{\n  \"tools\": ["),
             (&["build", "--catalog", &tools], "{\"format\":\"contextweaver-index\""),
-            (&["ingest", "--events", &chat], "{\n\"format\": \"contextweaver-session\""),
+            (&["ingest", "--events", &chat], "{\n\"format\": \"contextweaver session\""),
             (&["export", "--session", &session, "--to", "openai"], "["),
-            (&["handoff", "--session", &session, "--format", "json"], "{\n\"format\": \"contextweaver-session\""),
-            (&["consolidate", &session], "{\n  \"format\": \"contextweaver-memory\""),
+            (&["handoff", "--session", &session, "--format", "json"], "{\n\"format\": \"contextweaver session\""),
+            (&["consolidate", &session], "{\n  \"format\": \"contextweaver memory\""),
             (&["gold", "draft", "--catalog", &tools], "{\"id\":\"draft-001\""),
-            (&["gold", "grow", "workbench", "--gold", gold, "--grade", "sibling", "--size", "80"], "{"),
+            (&["gold", "grow", "workbench", "--gold", gold, "--grade", "sibling", "--size", "80"], "["),
         ];
         for (command, begins) in table {
             let written = ran(&[command, &["--out", "-"]].concat()).unwrap();
