@@ -1206,7 +1206,7 @@ mod tests {
             ),
             (
                 [("powerpoint_save", "Write it."), ("deck_open", "Open a PowerPoint."), ("point_add", "To a chart.")],
-                ["PowerPoint save", "powerpoint save", "save a PowerPoint"],
+                ["save PowerPoint", "save powerpoint", "saved in PowerPoint"],
             ),
         ] {
             let catalog = catalog(&tools);
