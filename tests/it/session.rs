@@ -897,7 +897,7 @@ fn what_is_exported_is_read_again() {
         "pydantic-ai",
     ] {
         let run = files.run(&["export", "--events", "chat.json", "--to", to, "--out", "out.json"]);
-        assert_eq!(run.shown(), "exit 0\n", "{to}");
+        assert_eq!(run.shown(), "exit 0\nwrote out.json\n", "{to}");
         assert_eq!(kinds("out.json"), expected, "{to}");
     }
 }
