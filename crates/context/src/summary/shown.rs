@@ -35,7 +35,7 @@ pub(super) fn line(text: &str, limit: usize) -> String {
     serde_json::Value::from(shown).to_string()
 }
 
-/// A key on one line, as [`line`]. It is cut only if it is far longer than names are: keys tell values from each other,
+/// A key on one line, as [`line()`]. It is cut only if it is far longer than names are: keys tell values from each other,
 /// and those of one object often begin and end alike.
 pub(super) fn key(key: &str) -> String {
     line(&cut_key(key), WHOLE_KEY)
