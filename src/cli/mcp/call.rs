@@ -141,10 +141,8 @@ async fn serve(gateway: &Arc<Gateway>, calls: &[Call], format: Format, out: &mut
     let (mode, is_listed) = (gateway.config().mode, |call: &Call| tools.iter().any(|tool| tool.name == call.tool));
     // A word that was meant as an argument is taken for a tool: before it is known that none is, nothing may be called.
     for call in calls.iter().filter(|call| !is_listed(call)) {
-        let reason = match mode {
-            Mode::Gateway => client.find(&call.tool).err().map(|error| error.message().to_owned()),
-            Mode::Proxy | Mode::Passthrough => Some("no such tool is listed".to_owned()),
-        };
+        // Where the tools of the servers are listed themselves, their whole ids are taken too.
+        let reason = client.find(&call.tool).err().map(|error| error.message().to_owned());
         if let Some(reason) = reason {
             bail!("`{}`: {reason}; nothing was called. An argument of a tool is written NAME=VALUE", shown(&call.tool));
         }

@@ -65,7 +65,10 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         Category::Data => {
             // What reads a number does not say what it is for.
             let text = error.to_string().replace("expected f64", WHOLE);
-            let name = member_at(body, &error).map(|name| format!("`{name}`"));
+            // What is missing, unknown or there twice has its name in the text, and is in no other member.
+            let is_named =
+                ["missing", "unknown", "duplicate"].iter().any(|what| text.starts_with(&format!("{what} field")));
+            let name = member_at(body, &error).filter(|_| !is_named).map(|name| format!("`{name}`"));
             let name = name.filter(|name| !text.contains(name)).map(|name| format!("{name}: ")).unwrap_or_default();
             wrong(&format!("{name}{text}"))
         }
@@ -83,7 +86,8 @@ fn member_at<'b>(body: &'b [u8], error: &serde_json::Error) -> Option<Cow<'b, st
     let members: BTreeMap<Name<'_>, &RawValue> = serde_json::from_str(text).ok()?;
     let lines: usize = text.split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
     let start = |value: &RawValue| value.get().as_ptr().addr() - text.as_ptr().addr();
-    let before = members.into_iter().filter(|(_, value)| start(value) < lines + error.column());
+    // The error is behind a number or a text, and before a list or an object.
+    let before = members.into_iter().filter(|(_, value)| start(value) <= lines + error.column());
     before.max_by_key(|(_, value)| start(value)).map(|(Name(name), _)| name)
 }
 
